@@ -31,6 +31,7 @@ from unittest import mock
 
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.support.errors import PlannerError
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling import permissions
@@ -197,7 +198,7 @@ class Row:
 def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -> Iterator[Row]:
     """The rows of one search with all operators, which begins with the one without new ones."""
     kernels = kernels_of(load_target(TARGET))
-    options = TilingOptions(kernels, kernels.input_overlaps_of, allowed_kinds=None)
+    options = TilingOptions(kernels, kernels.input_overlaps_of, operators=AllowedOperators.ALL)
     options = replace(options, search_budget=budget)
     memory.charged, memory.operators = 0.0, 0
     started = time.process_time()

@@ -76,7 +76,7 @@ def searched(blocks: int) -> None:
     """One line: a search."""
     data, on = bottlenecks(blocks), api.kernels_of()
     operators = len(read_model(data).main.ops)
-    options = TilingOptions(on, on.input_overlaps_of, allowed_kinds=None)
+    options = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     started = time.process_time()
     found = search_by_permission(data, options).result
     seconds = time.process_time() - started

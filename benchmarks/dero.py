@@ -26,6 +26,7 @@ from tflm_planner.codesign.sizes import size_of
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
 from tflm_planner.pipeline.planning import Planning
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 
@@ -79,7 +80,9 @@ def figure(name: str, kind: str, tier: str) -> Figure:
     if tier in MEMORY:
         memory = MEMORY[tier](chain)
         return {"arena": memory.arena, "head": memory.head, **about}
-    permission = TilePermission(allowed_kinds=frozenset() if tier == "tiles" else None)
+    permission = TilePermission(
+        operators=AllowedOperators.NONE if tier == "tiles" else AllowedOperators.ALL
+    )
     options = PlanOptions(MemoryOptions(kernels=kernels_of(TARGET)), permission, verify=None)
     planned = Planning(build(chain), Stop(), lambda _: None).plan(options).file
     arena = planned.inspection.arena

@@ -30,11 +30,13 @@ from tflm_planner.report.document import Report
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.tile.tile import Patch, TileRegions
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.tile import Patch
 
 KIB = 1024
 FIELDS = ("stock", "order", "patches", "all")
@@ -49,7 +51,7 @@ _STAGES = 10
 def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
     """The lowest head with one patch stage; `known` without."""
     model = fresh(data)
-    options = TilingOptions(on, on.input_overlaps_of, allowed_kinds=None)
+    options = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     schedule = LinearSchedule(model, range(len(model.main.ops)), options)
     high = max(range(len(schedule)), key=lambda k: schedule.live_bytes[k])
     ends = [end for end in schedule.narrow_positions if end > 0]
@@ -59,10 +61,10 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
         for side in SIDES:
             scheme = Patch(side, end).scheme(model.main)
             made = fresh(data)
-            run(made, TileRegions((scheme,)))
+            run(made, Regions((scheme,)))
             if total_macs(made.ops()) > MOST_MACS * before:
                 break  # more patches recompute more
-            found = evaluate(model, Candidate((scheme,), False, effort=CLIMB), options)
+            found = evaluate(model, Candidate((scheme,), False, effort=Effort.CLIMB), options)
             best = min(best, found.head) if found else best
     return best
 
@@ -70,7 +72,10 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
 def everything(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """Our search, and its proof."""
     tiles = api.TilePermission(
-        max_slowdown=given.max_slowdown, allowed_kinds=None, objective="head", workers=given.workers
+        max_slowdown=given.max_slowdown,
+        operators=api.AllowedOperators.ALL,
+        objective="head",
+        workers=given.workers,
     )
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))

@@ -22,18 +22,20 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import Tiling, TilingOptions, TilingResult
 from tflm_planner.tiling.permissions import search_by_permission
+from tflm_planner.transforms.schedules import Effort
 
 COUNTED = (
     "search_work", "same_firmware_work", "same_firmware_work_large", "branches", "patch_stages",
-    "unbound_retries", "neighboured_models", "spelled_models", "spelled_with_effort", "front_work",
+    "unbound_retries", "neighboured_models", "spelled_models", "spelled_fully", "front_work",
     "front_batches_without_gain", "finalists", "careful_work", "segmentations_without_gain",
     "attempts_without_gain",
     "hotspots_of_cap", "hotspot_orders", "hotspot_work", "schedule_states",
@@ -45,9 +47,9 @@ COUNTED = (
 def options_for(target: str, budget: SearchBudget, *, own: bool) -> TilingOptions:
     """A search with all operators, or with those that the firmware has."""
     kernels = kernels_of(load_target(target))
-    kinds = frozenset[str]() if own else None
+    operators = AllowedOperators.NONE if own else AllowedOperators.ALL
     return TilingOptions(
-        kernels, kernels.input_overlaps_of, allowed_kinds=kinds, search_budget=budget, workers=2
+        kernels, kernels.input_overlaps_of, operators=operators, search_budget=budget, workers=2
     )
 
 
@@ -117,7 +119,7 @@ def replayed(data: bytes, tilings: Sequence[Tiling], options: TilingOptions) -> 
         for tiling in tilings:
             respell = None if tiling.respell is None else limit
             models.add([
-                Candidate(tiling.regions, bound, tiling.order, CAREFUL, respell=respell)
+                Candidate(tiling.regions, bound, tiling.order, Effort.CAREFUL, respell=respell)
                 for bound in (True, False)
             ])  # fmt: skip
         return models.best.arena

@@ -34,7 +34,8 @@ from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.tile.tile import Patch, TiledRegion, TileRegions, band
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.tile import Patch, TiledRegion, band
 
 KIB = 1024
 PATCHES = (2, 3, 4, 5, 6)
@@ -107,7 +108,7 @@ def patched(data: bytes, n: int, p: int, on: TargetKernels, options: MemoryOptio
     if n and p > 1:
         scheme = Patch(p, n, blocks=True).scheme(model.main)
         stage = model.main.ops[scheme.ops[-1]].outputs[0].nbytes
-        (note,) = run(model, TileRegions((scheme,)))
+        (note,) = run(model, Regions((scheme,)))
         if note.startswith("not tiled"):
             return None
     macs = total_macs(model.ops()) / before
@@ -123,7 +124,7 @@ def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: Mem
     spans = [(at[b[0]], at[b[-1]]) for b in found[: len(parts)]]
     schemes = [Patch(p, n, blocks=True).scheme(model.main)]
     schemes += [band(*span, k) for span, k in zip(spans, parts, strict=True)]
-    run(model, TileRegions(tuple(schemes)))
+    run(model, Regions(tuple(schemes)))
     needed, macs = memory(model, options.kernels, options), total_macs(model.ops()) / before
     verdict = api.check_equal(data, write_model(model), api.VerifyOptions(inputs=2))
     said = "; ".join(f"{c.runtime} {c.status}" for c in verdict.checks)
@@ -193,7 +194,7 @@ def table3(options: MemoryOptions) -> None:
     for side, measured in theirs.items():
         parts = 32 // side
         model = read_model(data)
-        run(model, TileRegions((TiledRegion((1,), ((1, parts), (2, parts))),)))
+        run(model, Regions((TiledRegion((1,), ((1, parts), (2, parts))),)))
         found = latency_of(model, target)
         moved = sum(
             row.each.instructions * row.runs

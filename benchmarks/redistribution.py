@@ -20,6 +20,7 @@ from tflm_planner.codesign.sizes import size_of
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
 from tflm_planner.pipeline.planning import Planning
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.transforms.tile.tile import Patch
@@ -41,7 +42,9 @@ def permission(way: str, stage: int) -> TilePermission | None:
         return None
     if way == "patches":
         return TilePermission(overhead=10.0, by_hand=(Patch(PATCHES, stage),))
-    return TilePermission(allowed_kinds=frozenset() if way == "tiles" else None)
+    return TilePermission(
+        operators=AllowedOperators.NONE if way == "tiles" else AllowedOperators.ALL
+    )
 
 
 def arena(chain: Chain, layers: int, way: str) -> str:

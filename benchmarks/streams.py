@@ -20,7 +20,8 @@ from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.transforms.row_loop import ApplyLoops, Edge, LoopedRegion
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.row_loop import Edge, LoopedRegion
 
 
 def loop(first: int, last: int, border: Edge = "masked", rows: int = 1) -> LoopedRegion:
@@ -60,7 +61,7 @@ def main() -> None:
             continue
         model = read_model(paths[0].read_bytes())
         before = latency_of(model, on.target).instructions
-        run(model, Normalize(), ApplyLoops(tuple(loops)))
+        run(model, Normalize(), Regions(tuple(loops)))
         found = plan_memory(model, MemoryOptions(kernels=on, time_limit=given.seconds))
         arena = arena_of(found.model, on.target, found.offsets)
         after = latency_of(found.model, on.target, found.offsets).instructions

@@ -113,8 +113,8 @@ def streamed(data: bytes, on: TargetKernels) -> int:
 def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """The model in tiles and loops, proved."""
     tiles = api.TilePermission(
-        max_slowdown=given.max_slowdown, allowed_kinds=None, objective=given.objective,
-        method=given.search, workers=given.workers,
+        max_slowdown=given.max_slowdown, operators=api.AllowedOperators.ALL,
+        objective=given.objective, method=given.search, workers=given.workers,
     )  # fmt: skip
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))

@@ -47,7 +47,7 @@ def bytes_in(cell: str) -> int:
 def searched(path: Path, target: str) -> tuple[int, int]:
     """Arena with the firmware's operators, and with all."""
     memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target(target)))
-    tiles = api.TilePermission(allowed_kinds=None, workers=2)
+    tiles = api.TilePermission(operators=api.AllowedOperators.ALL, workers=2)
     options = api.PlanOptions(memory, tiles=tiles, verify=None)
     report = api.plan(path.read_bytes(), options=options).report
     assert report.front is not None, "there was a search"

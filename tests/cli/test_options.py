@@ -11,6 +11,7 @@ from tests.fuzz.shell import COMMAND
 from tflm_planner.cli import choices
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.pipeline.options import ALLOCATORS, ENDS, ORDERS
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.search import OBJECTIVES
 
 
@@ -35,13 +36,13 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     assert (tiles.max_slowdown, tiles.method, tiles.objective, tiles.workers) == (
         1.2, "motes", "head", 3,
     )  # fmt: skip
-    assert tiles.allowed_kinds == {"PAD", "SLICE"}
+    assert tiles.operators == AllowedOperators.of(("PAD", "SLICE"))
     assert not tiles.spellings_only
     plain = PlanArguments(Path("in")).options()
-    assert plain.tiles is not None and plain.tiles.allowed_kinds == frozenset()
+    assert plain.tiles is not None and plain.tiles.operators == AllowedOperators.NONE
     assert (plain.tiles.max_slowdown, plain.search.strip, plain.ends) == (1.1, "nothing", "keep")
     more = PlanArguments(Path("in"), firmware="more-ops").options().tiles
-    assert more is not None and more.allowed_kinds is None
+    assert more is not None and more.operators == AllowedOperators.ALL
     respelled = PlanArguments(Path("in"), search="spellings", max_slowdown=1.01).options().tiles
     assert respelled is not None and respelled.spellings_only and respelled.max_slowdown == 1.01
     bare = PlanArguments(Path("in"), search="none", strip=True, portable=True).options()

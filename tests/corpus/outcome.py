@@ -56,7 +56,7 @@ COMMANDS: dict[str, Command] = {
     "arena": _stock,
     "plan": _planned(None),
     "tiles": _planned(api.TilePermission(workers=1)),
-    "all operators": _planned(api.TilePermission(allowed_kinds=None, workers=1)),
+    "all operators": _planned(api.TilePermission(operators=api.AllowedOperators.ALL, workers=1)),
     "stream-input": _streamed,
 }
 """What is done with a file, by the name of the column."""

@@ -89,7 +89,7 @@ def try_all(data: bytes) -> tuple[str, str]:
         api.plan(data, None, api.PlanOptions(options, verify=None))
 
     def patched() -> None:
-        tiles = api.TilePermission(allowed_kinds=None, by_hand=(api.Patch(2, 2),))
+        tiles = api.TilePermission(operators=api.AllowedOperators.ALL, by_hand=(api.Patch(2, 2),))
         api.plan(data, None, api.PlanOptions(search, tiles, verify=None))
 
     others: list[Callable[[], object]] = [

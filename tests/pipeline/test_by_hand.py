@@ -18,6 +18,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.by_hand import parse_loop, parse_patch, parse_split
 from tflm_planner.support.errors import UsageError
 from tflm_planner.transforms.axis_graph import blocks
+from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import SUM, Patch, TiledRegion, band
 
@@ -102,7 +103,7 @@ def test_patches_compute_what_receptive_fields_ask_for_and_no_more():
                     assert isinstance(link.rule, Slide)
                     wanted[axis] = link.rule.needs(wanted[axis], op.inputs[0].shape[axis])
     rest = total_macs(model.main.ops[8:])
-    Patch(p, 8).apply(model)
+    Regions((Patch(p, 8).region(model.main),)).apply(model)
     assert total_macs(model.main.ops) == expected + rest
 
 
@@ -183,7 +184,9 @@ def test_outputs_put_together_from_tiles_need_no_operator(target):
     """The graph's output is tiled; the model knows RESHAPE, or TFLM has no scratch to fear."""
     data = wide(reshaped=True)
     search = api.MemoryOptions(time_limit=2.0, kernels=api.kernels_of(api.load_target(target)))
-    tiles = api.TilePermission(by_hand=(band(1, 4, 3),), allowed_kinds=frozenset({"PAD"}))
+    tiles = api.TilePermission(
+        by_hand=(band(1, 4, 3),), operators=api.AllowedOperators.of(("PAD",))
+    )
     result = api.plan(data, options=api.PlanOptions(search, tiles=tiles))
     assert result.report.verified
     kinds = [op.kind for op in read_model(result.data, dialect=True).main.ops]

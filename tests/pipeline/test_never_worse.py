@@ -13,17 +13,17 @@ from tflm_planner.tiling.search import search_tiles
 
 pytestmark = pytest.mark.slow
 
-LOOP = frozenset(
+LOOP = api.AllowedOperators.of(
     ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE", "GATHER", "SLICE",
      "CONCATENATION", "PAD", "STRIDED_SLICE")
 )  # fmt: skip
-TILES = frozenset(("SLICE", "CONCATENATION", "PAD"))
+TILES = api.AllowedOperators.of(("SLICE", "CONCATENATION", "PAD"))
 
 
 def permitted(**more: object) -> TilingOptions:
     on = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
     budget = SearchBudget(search_work=2_500, beam_steps=2)  # all steps, but not on and on
-    wanted = {"max_slowdown": 1.3, "allowed_kinds": None, "search_budget": budget}
+    wanted = {"max_slowdown": 1.3, "operators": api.AllowedOperators.ALL, "search_budget": budget}
     return TilingOptions(on, on.input_overlaps_of, **{**wanted, **more})
 
 
@@ -39,8 +39,8 @@ def test_never_worse_than_any_way_alone(seed):
     alone = {
         "order and plan": plain.report.after.arena.arena,
         "own operators": steps.same_firmware.bytes,
-        "tiles": search_tiles(data, permitted(allowed_kinds=TILES)).best.bytes,
-        "loops": search_tiles(data, permitted(allowed_kinds=LOOP, dialect=False)).best.bytes,
+        "tiles": search_tiles(data, permitted(operators=TILES)).best.bytes,
+        "loops": search_tiles(data, permitted(operators=LOOP, dialect=False)).best.bytes,
         "MOTES": search_tiles(data, permitted(method="motes")).best.bytes,
     }
     assert {name: n for name, n in alone.items() if n < best} == {}

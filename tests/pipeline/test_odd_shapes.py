@@ -60,11 +60,11 @@ def free_batch() -> bytes:
 
 
 @needs_tflm
-@pytest.mark.parametrize("new_kinds", [frozenset(), None])
-def test_a_free_batch_is_planned(new_kinds: frozenset[str] | None) -> None:
+@pytest.mark.parametrize("operators", [api.AllowedOperators.NONE, api.AllowedOperators.ALL])
+def test_a_free_batch_is_planned(operators: api.AllowedOperators) -> None:
     data = free_batch()
     assert {op.kind for op in read_model(data).ops()} >= {"SHAPE", "STRIDED_SLICE", "PACK"}
-    tiles = api.TilePermission(allowed_kinds=new_kinds, workers=1)
+    tiles = api.TilePermission(operators=operators, workers=1)
     for permission in (None, tiles):
         assert api.plan(data, None, api.PlanOptions(tiles=permission)).report.verified
 
@@ -155,7 +155,7 @@ def test_operators_that_contradict_themselves(name: str) -> None:
 def test_a_resize_without_a_size_is_damage() -> None:
     model = unpack(MODELS["resize_nearest_neighbor_int8"]())
     model.subgraphs[0].operators[0].inputs = np.array([0], np.int32)
-    patch = api.TilePermission(allowed_kinds=None, by_hand=(api.Patch(2, 1),))
+    patch = api.TilePermission(operators=api.AllowedOperators.ALL, by_hand=(api.Patch(2, 1),))
     with pytest.raises(ModelError, match="1 of its 2 operands"):
         api.plan(packed(model), None, api.PlanOptions(tiles=patch, verify=None))
 
@@ -209,7 +209,7 @@ def stored() -> bytes:
 
 def test_no_patches_end_at_an_operator_without_results() -> None:
     model, kernels = read_model(stored()), api.kernels_of()
-    options = TilingOptions(kernels, kernels.input_overlaps_of, allowed_kinds=None)
+    options = TilingOptions(kernels, kernels.input_overlaps_of, operators=api.AllowedOperators.ALL)
     line = LinearSchedule(model, range(len(model.main.ops)), options)
     kinds = [line.ops[end - 1].kind for end in line.narrow_positions[1:]]
     assert "ASSIGN_VARIABLE" in kinds

@@ -62,7 +62,7 @@ def test_the_operators_of_a_file_know_which_of_the_original_they_are_of(
 ) -> None:
     """Whatever tensors are called, and whether their names are in the file."""
     data = named(names)
-    permission = api.TilePermission(dialect=dialect, allowed_kinds=None)
+    permission = api.TilePermission(dialect=dialect, operators=api.AllowedOperators.ALL)
     options = api.MemoryOptions(strip=strip)
     regions = tiling(rows(0), rows(1, 2, parts=3))
     planned = plan_tiling(data, regions, permission, options, silent)

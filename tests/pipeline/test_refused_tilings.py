@@ -17,6 +17,7 @@ from tflm_planner.pipeline.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import split
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options as VerifyOptions
@@ -62,7 +63,8 @@ def arena(result: api.PlanResult) -> int:
 @pytest.mark.parametrize("dialect", [True, False])
 @pytest.mark.slow
 def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch, dialect):
-    permission = {"dialect": dialect, "allowed_kinds": frozenset() if dialect else None}
+    allowed = api.AllowedOperators
+    permission = {"dialect": dialect, "operators": allowed.NONE if dialect else allowed.ALL}
     Proof(monkeypatch, 0)
     best = planned(**permission)
     assert not refusals(best)
@@ -146,7 +148,7 @@ def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
 def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
     proof = Proof(monkeypatch, 1)
     with pytest.raises(OutputsDifferError):
-        planned(tmp_path, by_hand=(TiledRegion((0, 1), ((1, 5),)),), allowed_kinds=None)
+        planned(tmp_path, by_hand=(TiledRegion((0, 1), ((1, 5),)),), operators=AllowedOperators.ALL)
     assert len(proof.files) == 1 and list(tmp_path.iterdir()) == []
 
 
@@ -220,7 +222,9 @@ def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monke
 
 @pytest.mark.slow
 def test_a_split_that_was_asked_for_is_made_without_tiles_or_not_at_all(tmp_path, monkeypatch):
-    tiles = api.TilePermission(max_slowdown=1.5, workers=1, allowed_kinds=None, search_budget=SMALL)
+    tiles = api.TilePermission(
+        max_slowdown=1.5, workers=1, operators=AllowedOperators.ALL, search_budget=SMALL
+    )
     wanted = {"layers": FAT, "tiles": tiles, "end": 0, "max_slowdown": 3.0}
     PairProof(monkeypatch, 0)
     best = streamed(**wanted).pair

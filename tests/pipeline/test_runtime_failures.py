@@ -36,6 +36,6 @@ def test_what_names_no_operator_stays() -> None:
 
 @needs_tflm
 def test_a_model_that_tflm_has_no_kernel_for() -> None:
-    tiles = api.TilePermission(allowed_kinds=None)
+    tiles = api.TilePermission(operators=api.AllowedOperators.ALL)
     with pytest.raises(ModelError, match=r"TILE 'it' of int8, int32: it has no kernel; .*batch"):
         api.plan(operator_alone("TILE", "int8"), None, api.PlanOptions(tiles=tiles))

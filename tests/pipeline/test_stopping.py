@@ -33,7 +33,7 @@ ACKNOWLEDGED, ASKED = "stopping: keeping the best so far", "press Ctrl-C again"
 
 
 def tiled(budget: SearchBudget = DEFAULT_BUDGET, **more: object) -> api.PlanOptions:
-    tiles = api.TilePermission(allowed_kinds=None, workers=1, search_budget=budget)
+    tiles = api.TilePermission(operators=api.AllowedOperators.ALL, workers=1, search_budget=budget)
     return api.PlanOptions(api.MemoryOptions(**more), tiles=tiles, verify=None)  # type: ignore
 
 

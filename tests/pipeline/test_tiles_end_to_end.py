@@ -27,7 +27,13 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report
     few = SearchBudget(search_work=1_500, beam_steps=1)
-    result = tiled(cnn, dialect=dialect, allowed_kinds=None, max_slowdown=1.2, search_budget=few)
+    result = tiled(
+        cnn,
+        dialect=dialect,
+        operators=api.AllowedOperators.ALL,
+        max_slowdown=1.2,
+        search_budget=few,
+    )
     report = result.report
     assert report.verified and all(c.status == "equal" for c in report.checks)
     assert report.after.arena.arena <= plain.after.arena.arena
@@ -54,7 +60,7 @@ def test_vww_fits_in_less_on_the_firmware_as_it_is():
 def test_the_dialect_is_understood_by_every_command(tmp_path):
     """Planned by hand-chosen bands; then inspected, measured and compared as a file."""
     data = wide()
-    quick = MemoryOptions(effort=0.02)
+    quick = MemoryOptions(exact_effort=0.02)
     plan = dialect_plan(data, [band(0, 3, 3, border="waste")], quick)
     model = read_model(plan.data, dialect=True)
     assert any(t.is_view for t in model.tensors())
@@ -80,7 +86,7 @@ def test_the_dialect_is_understood_by_every_command(tmp_path):
 def test_random_models_survive_tiling(seed):
     data = random_model(seed, steps=8)
     plain = api.plan(data, options=api.PlanOptions(verify=None)).report
-    report = tiled(data, allowed_kinds=None, max_slowdown=2.0).report
+    report = tiled(data, operators=api.AllowedOperators.ALL, max_slowdown=2.0).report
     assert report.verified
     assert report.after.arena.arena <= plain.after.arena.arena
 

@@ -125,12 +125,12 @@ def test_plans_do_not_contradict_themselves(target: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", [True, False])
-@pytest.mark.parametrize("kinds", [frozenset(), None])
+@pytest.mark.parametrize("operators", [api.AllowedOperators.NONE, api.AllowedOperators.ALL])
 @pytest.mark.slow
-def test_tiled_plans_do_not_contradict_themselves(dialect: bool, kinds) -> None:
+def test_tiled_plans_do_not_contradict_themselves(dialect: bool, operators) -> None:
     for data in (NETWORK, small_network(5), small_network(20)):
         tiles = api.TilePermission(
-            1.5, dialect=dialect, allowed_kinds=kinds, workers=1, search_budget=SMALL
+            1.5, dialect=dialect, operators=operators, workers=1, search_budget=SMALL
         )
         report = planned(data, TARGETS[0], tiles=tiles)
         assert faults_of(report) == []
@@ -166,7 +166,11 @@ def test_the_input_is_a_floor_for_everything() -> None:
     for data in (NETWORK, small_network(1)):
         for method in METHODS:
             tiles = api.TilePermission(
-                3.0, allowed_kinds=None, workers=1, method=method, search_budget=SMALL
+                3.0,
+                operators=api.AllowedOperators.ALL,
+                workers=1,
+                method=method,
+                search_budget=SMALL,
             )
             report = planned(data, TARGETS[0], tiles=tiles)
             assert report.after.head >= report.limits.inputs > 0

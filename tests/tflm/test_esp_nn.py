@@ -345,7 +345,7 @@ def test_tiles_that_esp_nn_would_compute_wrong_are_left_out() -> None:
     on both."""
     model = read_model(model_of(Shape("conv", 33, 33, 16, 16, 3, 3, 2, 2)))
     on = kernels_of(load_target("esp32s3/esp-nn-1.2.3"))
-    options = TilingOptions(on, on.input_overlaps_of, allowed_kinds=None)
+    options = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     assert not faults_of(model.ops(), on.target)
     tried = wrong = 0
     for axis, parts in ((1, 2), (1, 3), (1, 4), (2, 2), (3, 2)):

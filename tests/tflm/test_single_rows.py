@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from tests.models.small import SCALE, Chain
+from tests.transforms.row_loops import loop_geometry
 from tests.transforms.tiled import tiled
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tflm.kernels import computes_single_row
-from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError, can_stream
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 GARBAGE = 1e6
 
@@ -106,6 +108,6 @@ def test_no_tile_is_such_a_row(stride: int, kernel: int, parts: int, made: bool)
 
 def test_no_loop_runs_over_such_rows() -> None:
     """With stride 2 no window of VALID reads the last column: the kernel pads the last one."""
-    assert can_stream(read_model(strided(1, 3, 1)), LoopedRegion((0,), 1)).turns == 8
+    assert loop_geometry(read_model(strided(1, 3, 1)), LoopedRegion((0,), 1)).turns == 8
     with pytest.raises(NotStreamableError, match="CMSIS-NN"):
-        can_stream(read_model(strided(2, 3, 1)), LoopedRegion((0,), 1))
+        loop_geometry(read_model(strided(2, 3, 1)), LoopedRegion((0,), 1))

@@ -55,7 +55,7 @@ def test_every_operator_of_the_table_is_one_that_tflm_registers_today() -> None:
 
 def permitted(target: Target) -> TilingOptions:
     on = api.kernels_of(target)
-    return TilingOptions(on, on.input_overlaps_of, allowed_kinds=None)
+    return TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
 
 
 def test_the_search_uses_no_operator_that_the_version_lacks() -> None:

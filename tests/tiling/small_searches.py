@@ -12,7 +12,7 @@ from tflm_planner.tiling.search import search_tiles
 SHAPE = (1, 16, 8, 8)
 SMALL = SearchBudget(search_work=2_500, branches=0, beam_steps=1)
 """Searches go through all their steps, but not on and on."""
-ALL_BUT_LOOPS = frozenset(schema.operator_names().values()) - {"WHILE"}
+ALL_BUT_LOOPS = api.AllowedOperators.of({*schema.operator_names().values()} - {"WHILE"})
 """Searches for loops have tests of their own."""
 
 
@@ -23,7 +23,7 @@ def options(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
 
 def search(data: bytes, **more) -> TilingResult:
     """The result of a search that may use any operator but loops."""
-    given = {"allowed_kinds": ALL_BUT_LOOPS, "max_slowdown": 1.1, **more}
+    given = {"operators": ALL_BUT_LOOPS, "max_slowdown": 1.1, **more}
     return search_tiles(data, options(**given))
 
 

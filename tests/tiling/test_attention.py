@@ -11,10 +11,11 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -28,7 +29,9 @@ LAYER = 16
 
 def options(**more) -> TilingOptions:
     on = api.kernels_of(api.load_target("x86-64/reference"))
-    return TilingOptions(on, on.input_overlaps_of, objective="head", allowed_kinds=None, **more)
+    return TilingOptions(
+        on, on.input_overlaps_of, objective="head", operators=api.AllowedOperators.ALL, **more
+    )
 
 
 @needs_tflm
@@ -54,7 +57,9 @@ def test_estimates_know_what_is_computed_once(parts):
     schedule = evaluator.linear_schedule(tuple(range(LAYER + 1)))
     (estimate,) = estimate_tiles(schedule, LAYER, 1, [parts], [0], EstimateLimits(FAR, FAR))
     region = TiledRegion(tuple(range(LAYER)), ((1, parts),))
-    evaluation = evaluate(evaluator.model, Candidate((region,), True, effort=CLIMB), options())
+    evaluation = evaluate(
+        evaluator.model, Candidate((region,), True, effort=Effort.CLIMB), options()
+    )
     assert evaluation is not None
     assert abs(evaluation.head - estimate.head) <= ALIGNMENT
 
@@ -63,7 +68,9 @@ def test_estimates_know_what_is_computed_once(parts):
 @pytest.mark.slow
 def test_the_search_tiles_attention_so_that_no_scores_are_kept():
     data = attention(ROWS, HEADS, DEPTH, layers=2)
-    tiles = api.TilePermission(objective="head", allowed_kinds=None, max_slowdown=2.0)
+    tiles = api.TilePermission(
+        objective="head", operators=api.AllowedOperators.ALL, max_slowdown=2.0
+    )
     search = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
     report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
     # All scores are 8 inputs large; keys, values, input and what makes the values are four.

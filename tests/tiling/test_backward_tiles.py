@@ -10,12 +10,13 @@ from tests.conftest import needs_tflm
 from tests.models.build import Net
 from tests.models.registry import SCALE, conv, relu
 from tflm_planner.pipeline import api
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_backward_tiles
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 SHAPE = (1, 24, 8, 16)
@@ -44,7 +45,7 @@ def test_tiles_backward_keep_a_chain_in_its_place():
     evaluator = Evaluator(chain(), options())
     order = tuple(range(LENGTH + 1))
     schedule = evaluator.linear_schedule(order)
-    plain = evaluate(evaluator.model, Candidate((), False, effort=CLIMB), options())
+    plain = evaluate(evaluator.model, Candidate((), False, effort=Effort.CLIMB), options())
     assert plain is not None and plain.head >= 24 * 8 * 16 + LENGTH * REACH
     moves = list(backward_candidates(schedule, order, plain.head, "waste"))
     assert moves and all(s.backward for t in moves for s in t.regions)  # type: ignore[union-attr]

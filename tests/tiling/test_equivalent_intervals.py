@@ -9,15 +9,16 @@ import pytest
 
 from tests.models.registry import SCALE, noise, start
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SHAPE, options, repeated
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 def signatures(data: bytes) -> IntervalSignatures:
-    evaluator = Evaluator(data, options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(data, options(operators=ALL_BUT_LOOPS))
     return IntervalSignatures(
         evaluator.linear_schedule(tuple(range(len(evaluator.model.main.ops))))
     )
@@ -40,7 +41,7 @@ def test_repeated_blocks_are_equivalent_and_others_are_not():
 def test_equivalent_intervals_have_equal_evaluations(seed, target):
     """Over all intervals of a model with repeated blocks, in tiles and in loops."""
     data = repeated(add_at=seed)
-    asked = options(target, allowed_kinds=ALL_BUT_LOOPS)
+    asked = options(target, operators=ALL_BUT_LOOPS)
     evaluator = Evaluator(data, asked)
     order = tuple(range(len(evaluator.model.main.ops)))
     known = {}
@@ -52,7 +53,7 @@ def test_equivalent_intervals_have_equal_evaluations(seed, target):
             LoopedRegion(ops, 2, "reverse"),
         ):
             request = EvaluationRequest(
-                Candidate((region,), True, None, CLIMB), (first, end), order
+                Candidate((region,), True, None, Effort.CLIMB), (first, end), order
             )
             evaluation, key = evaluator.evaluate(request), evaluator.key(request)
             assert known.setdefault(key, evaluation) == evaluation
@@ -87,7 +88,7 @@ def quantized_at_random(seed: int) -> bytes:
 def test_equivalent_intervals_keep_as_much_in_lean_firmware(seed):
     """Where parameters lie is a matter of their values: seed 3 has equal arrays, 24 and 42 some
     that lie in others."""
-    asked = options("cortex-m4/cmsis-nn+lean", allowed_kinds=ALL_BUT_LOOPS)
+    asked = options("cortex-m4/cmsis-nn+lean", operators=ALL_BUT_LOOPS)
     evaluator = Evaluator(quantized_at_random(seed), asked)
     order = tuple(range(10))
     known, asked_twice = {}, 0
@@ -95,7 +96,7 @@ def test_equivalent_intervals_keep_as_much_in_lean_firmware(seed):
         for parts in (2, 3):
             region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
             request = EvaluationRequest(
-                Candidate((region,), True, None, CLIMB), (first, end), order
+                Candidate((region,), True, None, Effort.CLIMB), (first, end), order
             )
             evaluation, key = evaluator.evaluate(request), evaluator.key(request)
             asked_twice += key in known

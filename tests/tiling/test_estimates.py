@@ -11,8 +11,9 @@ from tests.models.small import Chain
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SMALL, options
 from tflm_planner.pipeline import api
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 FAR = 1 << 60
@@ -27,7 +28,7 @@ def test_estimates_come_close_to_evaluations(first, end, parts):
     found = estimate_tiles(evaluator.linear_schedule(order), end, 1, [parts], [first], limits)
     estimate = next(s for s in found if s.first == first)
     region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
-    candidate = Candidate((region,), True, effort=CLIMB)
+    candidate = Candidate((region,), True, effort=Effort.CLIMB)
     real = evaluator.evaluate(EvaluationRequest(candidate, (first, end), order))
     assert real is not None
     assert 0.9 * real.head <= estimate.head <= real.head
@@ -40,7 +41,7 @@ def test_estimates_come_close_to_evaluations(first, end, parts):
 @pytest.mark.mostly_slow(fast=2)
 def test_part_counts_that_are_estimated_together_equal_each_alone(seed, policy):
     """Over branches, odd windows and operands that tiles need whole."""
-    evaluator = Evaluator(random_model(seed, steps=14), options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(random_model(seed, steps=14), options(operators=ALL_BUT_LOOPS))
     order = tuple(range(len(evaluator.model.main.ops)))
     schedule, part_counts, many = evaluator.linear_schedule(order), [2, 3, 5, 8], 0
     for end in range(1, len(order) + 1):
@@ -96,7 +97,7 @@ def taken_apart(kind: str, shape=(1, 24, 16, 16)) -> bytes:
 def test_operators_with_several_results_are_estimated(kind, parts):
     """As close to evaluations as others; estimates know that the parts are copies."""
     data = taken_apart(kind, (1, 24, 16, 4 if kind == "UNPACK" else 16))
-    evaluator = Evaluator(data, options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(data, options(operators=ALL_BUT_LOOPS))
     order = tuple(range(len(evaluator.model.main.ops)))
     schedule, end = evaluator.linear_schedule(order), len(order)
     found = estimate_tiles(schedule, end, 1, [parts], order, EstimateLimits(FAR, FAR))
@@ -104,7 +105,7 @@ def test_operators_with_several_results_are_estimated(kind, parts):
     region = TiledRegion(order, ((1, parts),), border="waste")
     evaluations = [
         evaluator.evaluate(
-            EvaluationRequest(Candidate((region,), bind_views, None, CLIMB), (0, end), order)
+            EvaluationRequest(Candidate((region,), bind_views, None, Effort.CLIMB), (0, end), order)
         )
         for bind_views in (True, False)
     ]
@@ -130,7 +131,7 @@ def test_tiles_go_through_operators_with_several_results():
     chain.conv(4, 1)
     tiles = api.TilePermission(
         max_slowdown=2.0,
-        allowed_kinds=ALL_BUT_LOOPS,
+        operators=ALL_BUT_LOOPS,
         objective="head",
         workers=1,
         search_budget=SMALL,

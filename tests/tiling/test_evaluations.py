@@ -7,10 +7,12 @@ import pytest
 from tests.tiling.small_searches import ALL_BUT_LOOPS, options, repeated
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, if_permitted
+from tflm_planner.tflm.allowed_operators import AllowedOperators
+from tflm_planner.tiling.evaluate.candidate import Candidate, if_permitted
 from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion, band
 
 
@@ -26,13 +28,18 @@ def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
     model = read_model(cnn)
     used = frozenset(op.kind for op in model.ops())
     found = evaluate(
-        model, Candidate((band(0, 1, 2),), False, effort=CLIMB), options(dialect=False)
+        model, Candidate((band(0, 1, 2),), False, effort=Effort.CLIMB), options(dialect=False)
     )
     assert found is not None and "SLICE" in found.new_kinds and not found.new_kinds & used
     assert if_permitted(found, options(), used) is None
-    assert if_permitted(found, options(allowed_kinds=found.new_kinds - {"SLICE"}), used) is None
-    for given in (None, found.new_kinds):
-        assert if_permitted(found, options(allowed_kinds=given), used) == found
+    assert (
+        if_permitted(
+            found, options(operators=AllowedOperators.of(found.new_kinds - {"SLICE"})), used
+        )
+        is None
+    )
+    for given in (AllowedOperators.ALL, AllowedOperators.of(found.new_kinds)):
+        assert if_permitted(found, options(operators=given), used) == found
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -40,7 +47,7 @@ def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
 def test_a_family_is_evaluated_as_each_candidate_alone(seed):
     """Candidates that share tiles do not change each other's."""
     data = repeated(add_at=seed)
-    evaluator = Evaluator(data, options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(data, options(operators=ALL_BUT_LOOPS))
     count = len(evaluator.model.main.ops)
     seen = set()
     for regions in (
@@ -53,7 +60,7 @@ def test_a_family_is_evaluated_as_each_candidate_alone(seed):
     ):
         family = [
             Candidate(regions, bind_views, None, effort, tile_order)
-            for effort in (0, CLIMB)
+            for effort in (Effort.FIRST_FITS, Effort.CLIMB)
             for tile_order in ("best", "file", "rpo")
             for bind_views in (True, False)
         ]

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import published
 from tests.tiling.small_searches import SMALL, search
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.options import Tiling, mean_bytes
 
 
@@ -35,7 +36,9 @@ def test_changed_regions_of_the_front_lower_its_mean():
     """The smallest tiling may stay; what is faster and larger gets smaller."""
     data = published("kws_ref_model")
     plain, refined = (
-        search(data, allowed_kinds=frozenset(), search_budget=replace(SMALL, front_work=work)).front
+        search(
+            data, operators=AllowedOperators.NONE, search_budget=replace(SMALL, front_work=work)
+        ).front
         for work in (0, SMALL.front_work)
     )
     assert mean_bytes(refined, 1.1) < mean_bytes(plain, 1.1)

@@ -13,12 +13,15 @@ from tflm_planner.memory.allocators import Solution
 from tflm_planner.memory.order import Dag, Node, is_valid
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model import schema
+from tflm_planner.model.operator_rules import VALID_PADDING
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Slide
+from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.tiled_model import plan_tiling
 from tflm_planner.support.progress import silent
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -39,8 +42,8 @@ from tflm_planner.tiling.hotspots.tiles import HotspotOption, HotspotTiles, pads
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import Tiling, TilingOptions
 from tflm_planner.tiling.search import search_tiles
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
-from tflm_planner.transforms.tile.windows import VALID, Sliding, window_forms
+from tflm_planner.transforms.tile.tile import TiledRegion
+from tflm_planner.transforms.tile.windows import Sliding, window_forms
 
 
 def random_dag(seed: int, count: int) -> Dag:
@@ -151,7 +154,7 @@ def test_valid_windows_read_whole_rows() -> None:
     found = window_forms([rows, columns], "pad", is_pool=False)
     assert found is not None
     forms, padding = found
-    assert padding == VALID and [f.read for f in forms] == [(8, 17), (0, 224)]
+    assert padding == VALID_PADDING and [f.read for f in forms] == [(8, 17), (0, 224)]
     assert all(f.pads == (0, 0) for f in forms)
 
 
@@ -169,9 +172,9 @@ def test_a_file_is_no_worse_than_its_evaluation(
     chain.graph.op("RESHAPE", [chain.x], [flat], "ReshapeOptions", newShape=[1, 24 * 24 * 4])
     data = chain.finish(flat)
     on = api.kernels_of()
-    kinds = frozenset[str]() if allowed == "dialect" else None
+    operators = AllowedOperators.NONE if allowed == "dialect" else AllowedOperators.ALL
     tiles = TilingOptions(
-        on, on.input_overlaps_of, max_slowdown=2.0, objective="head", allowed_kinds=kinds,
+        on, on.input_overlaps_of, max_slowdown=2.0, objective="head", operators=operators,
         search_budget=SearchBudget(search_work=2_500),
     )  # fmt: skip
     best = search_tiles(data, tiles).best
@@ -186,7 +189,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
 
     monkeypatch.setattr("tflm_planner.pipeline.memory_plan.best_of", stacked)
     options = MemoryOptions(kernels=on)
-    permission = TilePermission(max_slowdown=2.0, allowed_kinds=kinds, objective="head")
+    permission = TilePermission(max_slowdown=2.0, operators=operators, objective="head")
 
     def head(tiling: Tiling) -> int:
         return plan_tiling(data, tiling, permission, options, silent).inspection.arena.head
@@ -222,7 +225,9 @@ class GivenTiles(HotspotTiles):
 
     def __init__(self, data: bytes, *, allowed: int) -> None:
         on = api.kernels_of(api.load_target("x86-64/reference"))
-        options = TilingOptions(on, on.input_overlaps_of, objective="head", allowed_kinds=None)
+        options = TilingOptions(
+            on, on.input_overlaps_of, objective="head", operators=api.AllowedOperators.ALL
+        )
         workers, count = Workers(data, options), len(read_model(data).main.ops)
         models = ModelEvaluations(workers, options, count, WorkBudget(0))
         super().__init__(workers, options, models, allowed)

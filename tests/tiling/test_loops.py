@@ -13,13 +13,14 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimator, allows_loops
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import band
 
 pytestmark = pytest.mark.slow
@@ -42,7 +43,7 @@ def blocks() -> bytes:
 
 def permitted(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
     on = api.kernels_of(api.load_target(target))
-    wanted = {"max_slowdown": 1.3, "allowed_kinds": None, "search_budget": FEW}
+    wanted = {"max_slowdown": 1.3, "operators": api.AllowedOperators.ALL, "search_budget": FEW}
     return TilingOptions(on, on.input_overlaps_of, **{**wanted, **more})
 
 
@@ -61,7 +62,10 @@ def test_loops_are_found_and_proved():
     """With all operators the arena falls below what order, plan and tiles come to; the runtimes
     compute the same, and use what was said."""
     data = blocks()
-    alone, everything = planned(data, allowed_kinds=frozenset()), planned(data, allowed_kinds=None)
+    alone, everything = (
+        planned(data, operators=api.AllowedOperators.NONE),
+        planned(data, operators=api.AllowedOperators.ALL),
+    )
     assert kinds(everything.data) >= LOOP and not kinds(alone.data) & LOOP
     report = everything.report
     assert report.verified and [c.status for c in report.checks] == ["equal", "equal"]
@@ -77,11 +81,12 @@ def test_no_loop_without_permission():
     data = blocks()
     used = frozenset(kinds(data))
     listed = frozenset(LOOP | {"GATHER", "PAD", "CONCATENATION", "RESHAPE", "STRIDED_SLICE"})
-    assert allows_loops(permitted(), used) and allows_loops(permitted(allowed_kinds=listed), used)
+    of = api.AllowedOperators.of
+    assert allows_loops(permitted(), used) and allows_loops(permitted(operators=of(listed)), used)
     assert not allows_loops(permitted("arduino-2023"), used)
     for missing in LOOP | {"RESHAPE"}:
-        assert not allows_loops(permitted(allowed_kinds=listed - {missing}), used)
-    for options in (permitted("arduino-2023"), permitted(allowed_kinds=listed - {"WHILE"})):
+        assert not allows_loops(permitted(operators=of(listed - {missing})), used)
+    for options in (permitted("arduino-2023"), permitted(operators=of(listed - {"WHILE"}))):
         found = search_by_permission(data, options).result
         assert not any(isinstance(s, LoopedRegion) for t in found.front for s in t.regions)
 
@@ -91,7 +96,7 @@ def test_only_listed_operators_are_added():
     """Without SLICE there are no masks; loops from the bottom up need none here."""
     data = blocks()
     listed = frozenset(LOOP | {"GATHER", "PAD", "CONCATENATION", "RESHAPE", "STRIDED_SLICE"})
-    made = planned(data, allowed_kinds=listed).data
+    made = planned(data, operators=api.AllowedOperators.of(listed)).data
     assert kinds(made) <= kinds(data) | listed
 
 
@@ -99,7 +104,7 @@ def test_only_listed_operators_are_added():
 def test_more_permission_is_never_worse():
     data = blocks()
     steps = search_by_permission(data, permitted())
-    plain = search_by_permission(data, permitted(allowed_kinds=frozenset()))
+    plain = search_by_permission(data, permitted(operators=api.AllowedOperators.NONE))
     assert steps.same_firmware == plain.same_firmware == plain.result.best
     assert steps.result.best.bytes <= steps.same_firmware.bytes
     assert min(t.bytes for t in steps.result.front) == steps.result.best.bytes
@@ -124,7 +129,7 @@ def test_estimates_are_a_little_optimistic():
         for estimate in LoopEstimator(schedule).estimates_ending_at(end, range(end)):
             ops = tuple(range(estimate.end - estimate.first))
             candidate = Candidate(
-                (LoopedRegion(ops, estimate.rows, estimate.border),), False, None, CLIMB
+                (LoopedRegion(ops, estimate.rows, estimate.border),), False, None, Effort.CLIMB
             )
             found = workers.evaluator.evaluate(
                 EvaluationRequest(candidate, (estimate.first, end), tuple(range(len(schedule))))

@@ -14,7 +14,8 @@ from tflm_planner.pipeline import api
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.tile.tile import TiledRegion, TileRegions
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 M4 = api.load_target("cortex-m4/cmsis-nn")
 SMALL_M55 = replace(api.load_target("cortex-m55/cmsis-nn"), optimized="size")
@@ -51,7 +52,7 @@ def test_the_scratch_of_a_part_is_that_of_a_tile(
     size = (op.outputs[0].shape or ())[axis]
     expected = kernels.part_scratch_of(op, axis, size // 4)
     assert sum(expected or ()) < sum(kernels.scratch_of(op))
-    run(model, TileRegions((TiledRegion((position,), ((axis, 4),)),)))
+    run(model, Regions((TiledRegion((position,), ((axis, 4),)),)))
     tiles = [made for made in model.main.ops if made.kind == kind]
     tiles = [made for made in tiles if (made.outputs[0].shape or ())[axis] == size // 4]
     assert len(tiles) == 4
@@ -74,7 +75,7 @@ def test_weights_made_of_a_constant_are_made_a_tile_at_a_time() -> None:
 @needs_tflm
 def test_a_wide_depthwise_convolution_in_channels() -> None:
     """At 4 x 4 pixels its scratch, 2 * 25 bytes a channel, is three times the image."""
-    found = report_of(bottleneck(), M4, allowed_kinds=None)
+    found = report_of(bottleneck(), M4, operators=api.AllowedOperators.ALL)
     plan = next(rung for rung in found.ladder if rung.kind == "plan")
     assert found.verified and plan.arena is not None
     assert found.after.arena.arena < 0.8 * plan.arena

@@ -10,16 +10,17 @@ from tests.models.build import Graph, Net
 from tests.models.registry import SCALE, noise, relu
 from tflm_planner.pipeline import api
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.moves.neighbours import neighbours
 from tflm_planner.tiling.moves.patches import along_columns, patch_stages
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 
-KINDS = frozenset(("SLICE", "CONCATENATION", "PAD"))
+KINDS = api.AllowedOperators.of(("SLICE", "CONCATENATION", "PAD"))
 
 
 def window(
@@ -53,7 +54,7 @@ def low(size: tuple[int, int] = (8, 64)) -> bytes:
 
 def options(**more) -> TilingOptions:
     on = api.kernels_of()
-    given = {"objective": "head", "allowed_kinds": KINDS, "max_slowdown": 1.1}
+    given = {"objective": "head", "operators": KINDS, "max_slowdown": 1.1}
     return TilingOptions(on, on.input_overlaps_of, **{**given, **more})
 
 
@@ -69,7 +70,7 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
         bands = search_tiles(data, options(search_budget=budget)).best
     assert found.bytes < 0.6 * bands.bytes
     tiles = api.TilePermission(
-        objective="head", allowed_kinds=KINDS, max_slowdown=1.1, search_budget=budget
+        objective="head", operators=KINDS, max_slowdown=1.1, search_budget=budget
     )
     report = api.plan(data, options=api.PlanOptions(tiles=tiles)).report
     assert report.verified
@@ -80,13 +81,13 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
 def test_stages_keep_what_they_promise_and_what_is_allowed():
     evaluator = Evaluator(low(), options())
     schedule = evaluator.linear_schedule(tuple(range(4)))
-    plain = evaluate(evaluator.model, Candidate((), False, effort=CLIMB), options())
+    plain = evaluate(evaluator.model, Candidate((), False, effort=Effort.CLIMB), options())
     assert plain is not None
     stages = patch_stages(schedule, plain.head, "pad", int(1.2 * plain.instructions))
     assert stages
     heads: list[int] = []
     for stage in stages:
-        made = evaluate(evaluator.model, Candidate((stage,), False, effort=CLIMB), options())
+        made = evaluate(evaluator.model, Candidate((stage,), False, effort=Effort.CLIMB), options())
         assert made is not None
         assert made.instructions < 2.6 * plain.instructions
         heads.append(made.head)

@@ -48,7 +48,7 @@ def test_parts_of_the_input_are_views_where_they_can_be():
     """With the firmware's own operators: 15 tiles of four rows each, though the list of usual
     numbers does not hold 15."""
     assert 15 not in SMALL.part_counts
-    own = search(narrow_rows(), allowed_kinds=frozenset(), max_slowdown=1.2).best
+    own = search(narrow_rows(), operators=api.AllowedOperators.NONE, max_slowdown=1.2).best
     assert own.regions and own.regions[0].splits == ((1, 15),) and not own.new_kinds
 
 
@@ -64,7 +64,7 @@ def test_unbound_views_may_cost_no_operator_either(monkeypatch):
         return tilings
 
     monkeypatch.setattr("tflm_planner.tiling.model_evaluations.ModelEvaluations.add", record)
-    found = search(wide(), allowed_kinds=frozenset())
+    found = search(wide(), operators=api.AllowedOperators.NONE)
     assert {bind_views for bind_views, _ in evaluated} == {True, False}
     assert all(not tiling.new_kinds for _, tiling in evaluated)
     assert found.best.bytes <= min(tiling.bytes for _, tiling in evaluated)
@@ -89,7 +89,7 @@ def test_an_interrupt_keeps_the_best_so_far():
         if re.search(r" B so far, .* parts of the model tried", message):
             stop.interrupt()
 
-    asked = options(allowed_kinds=frozenset(), max_slowdown=1.2)
+    asked = options(operators=api.AllowedOperators.NONE, max_slowdown=1.2)
     assert search_tiles(narrow_rows(), asked, interrupt, stop=stop).best.regions
     assert stop.is_over and not any("planned" in message for message in said)
 
@@ -114,7 +114,7 @@ def test_the_best_tiling_is_proved(seed, dialect):
     tiles = api.TilePermission(
         max_slowdown=2.0,
         dialect=dialect,
-        allowed_kinds=ALL_BUT_LOOPS,
+        operators=ALL_BUT_LOOPS,
         objective="head",
         search_budget=SMALL,
     )

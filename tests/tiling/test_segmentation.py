@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
@@ -89,7 +90,7 @@ def test_with_its_work_spent_a_search_still_offers_what_was_evaluated():
     for segment in (promising, evaluated):
         segmenter.add(segment)
     options = SimpleNamespace(
-        search_budget=DEFAULT_BUDGET, objective="arena", allowed_kinds=None, budget=None
+        search_budget=DEFAULT_BUDGET, objective="arena", operators=AllowedOperators.ALL, budget=None
     )
     models = SimpleNamespace(work=WorkBudget(0), best=SimpleNamespace(bytes=90), untiled_tail=0)
     segments = SimpleNamespace(models=models, options=options)

@@ -11,12 +11,13 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import verify
 
@@ -69,15 +70,18 @@ def test_what_would_copy_uint8_is_refused_by_operator_and_type() -> None:
     data = NETWORKS["mobilenet"]("uint8")
     band, columns = TiledRegion((0, 1), ((1, 2),)), TiledRegion((0, 1), ((2, 2),))
     with pytest.raises(UsageError, match="SLICE of uint8"):
-        planned(data, by_hand=(band,), dialect=False, allowed_kinds=None)
+        planned(data, by_hand=(band,), dialect=False, operators=api.AllowedOperators.ALL)
     with pytest.raises(UsageError, match="of uint8"):
-        planned(data, by_hand=(columns,), allowed_kinds=None)
+        planned(data, by_hand=(columns,), operators=api.AllowedOperators.ALL)
     with pytest.raises(UsageError, match="uint8"):
-        planned(data, by_hand=(LoopedRegion((0, 1)),), allowed_kinds=None)
+        planned(data, by_hand=(LoopedRegion((0, 1)),), operators=api.AllowedOperators.ALL)
     with pytest.raises(ModelError, match="uint8"):
         api.stream_input(data)
     behind = planned(
-        data, by_hand=(TiledRegion((1, 2), ((1, 2),)),), dialect=False, allowed_kinds=None
+        data,
+        by_hand=(TiledRegion((1, 2), ((1, 2),)),),
+        dialect=False,
+        operators=api.AllowedOperators.ALL,
     )
     assert behind.report.verified
 
@@ -86,10 +90,12 @@ def test_an_evaluation_that_tflm_could_not_run_is_none() -> None:
     on = api.kernels_of()
     model = read_model(NETWORKS["mobilenet"]("uint8"))
     run(model, Normalize())
-    portable = TilingOptions(on, on.input_overlaps_of, dialect=False, allowed_kinds=None)
-    views = TilingOptions(on, on.input_overlaps_of, allowed_kinds=None)
+    portable = TilingOptions(
+        on, on.input_overlaps_of, dialect=False, operators=api.AllowedOperators.ALL
+    )
+    views = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     first, second = (
-        Candidate((TiledRegion(ops, ((1, 2),)),), True, None, CLIMB) for ops in ((0,), (1,))
+        Candidate((TiledRegion(ops, ((1, 2),)),), True, None, Effort.CLIMB) for ops in ((0,), (1,))
     )
     assert evaluate(model, first, portable) is None and evaluate(model, first, views) is not None
     assert evaluate(model, second, portable) is not None

@@ -12,6 +12,7 @@ from tests.models.small import narrow_rows, wide
 from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SMALL, options, search
 from tflm_planner.support.stopping import Stop, StoppedError
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.evaluate import workers as workers_module
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
@@ -23,7 +24,7 @@ AT_ONCE = replace(SMALL, jobs_before_processes=0, child_poll_seconds=60, search_
 
 
 def test_the_number_of_processes_changes_nothing():
-    asked = {"max_slowdown": 1.2, "allowed_kinds": frozenset(), "search_budget": AT_ONCE}
+    asked = {"max_slowdown": 1.2, "operators": AllowedOperators.NONE, "search_budget": AT_ONCE}
     results = [search(narrow_rows(), workers=n, **asked) for n in (1, 2)]
     assert results[0].best.regions and results[0] == results[1]
 
@@ -31,9 +32,7 @@ def test_the_number_of_processes_changes_nothing():
 @posix_only
 @pytest.mark.usefixtures("started_children")
 def test_jobs_of_a_dead_child_are_run_here():
-    workers = Workers(
-        wide(), options(workers=2, allowed_kinds=ALL_BUT_LOOPS, search_budget=AT_ONCE)
-    )
+    workers = Workers(wide(), options(workers=2, operators=ALL_BUT_LOOPS, search_budget=AT_ONCE))
     try:
         requests = [EvaluationRequest(Candidate((band(0, k, 2),), False)) for k in range(4)]
         truth = [workers.evaluator.evaluate(q) for q in requests]
@@ -114,7 +113,7 @@ def test_no_more_processes_than_the_machine_has_use_for(monkeypatch):
         raise OSError("no process in a test")
 
     monkeypatch.setattr(workers_module, "start_module", refuse)
-    asked = options(workers=100_000, allowed_kinds=None, search_budget=AT_ONCE)
+    asked = options(workers=100_000, operators=AllowedOperators.ALL, search_budget=AT_ONCE)
     pool = Workers(wide(), asked)
     assert len(pool.evaluate([EvaluationRequest(Candidate((band(0, 1, 2),), False))])) == 1
     assert len(started) == 5

@@ -69,7 +69,7 @@ def dialect_plan(
     Falls back to the operators (`new_kinds` then says so) where scratch, placed by TFLM without
     them, would overwrite a view.
     """
-    options = replace(options or MemoryOptions(effort=0.05), bind_views=True)
+    options = replace(options or MemoryOptions(exact_effort=0.05), bind_views=True)
     model = read_model(original)
     kinds = {op.kind for op in model.ops()}
     macs = total_macs(model.ops())

@@ -6,9 +6,10 @@ import random
 
 from tflm_planner.model.draft import is_convex
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
-from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, SUM, TiledRegion
+from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 
 
 def random_scheme(data: bytes, seed: int) -> TiledRegion | None:

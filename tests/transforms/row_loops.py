@@ -14,7 +14,7 @@ from tests.models.operators import Operators
 from tests.placed_replay import replay_planned
 from tests.tflm.wheel import Wheel
 from tests.transforms.tiled import quick_differences
-from tflm_planner.model.ir import Graph, Op
+from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.candidates import ModelPlanner
@@ -22,13 +22,14 @@ from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import (
     EDGES,
-    ApplyLoops,
     LoopedRegion,
+    LoopGeometry,
     NotStreamableError,
-    can_stream,
 )
+from tflm_planner.transforms.row_loop.geometry import geometry
 
 KINDS = {
     "conv_2d": 12, "depthwise_conv_2d": 8, "max_pool_2d": 2, "average_pool_2d": 2, "pad": 2,
@@ -128,7 +129,7 @@ def random_loop(
             continue
         loop = LoopedRegion(tuple(chosen), rng.choice((1, 1, 1, 2, 2, 3, 4, 5)), rng.choice(EDGES))
         try:
-            can_stream(model, loop)
+            loop_geometry(model, loop)
         except NotStreamableError:
             continue
         found.append(loop)
@@ -151,7 +152,7 @@ def random_loops(data: bytes, rng: random.Random) -> tuple[LoopedRegion, ...]:
 def streamed(data: bytes, *loops: LoopedRegion) -> tuple[bytes, list[str]]:
     """The model with the loops applied, and the notes."""
     model = read_model(data)
-    notes = run(model, Normalize(), ApplyLoops(loops))
+    notes = run(model, Normalize(), Regions(loops))
     return write_model(model), notes
 
 
@@ -200,3 +201,10 @@ __all__ = [
     "Planned", "between", "chain", "faults", "planned", "random_blocks", "random_loop",
     "random_loops", "streamed",
 ]  # fmt: skip
+
+
+def loop_geometry(model: Model, loop: LoopedRegion) -> LoopGeometry:
+    """The loop as it would be: delays, halos, turns, and where the result goes. Raises
+    NotStreamableError."""
+    ops = model.main.ops
+    return geometry(model.main, [ops[i] for i in sorted(set(loop.ops))], loop)

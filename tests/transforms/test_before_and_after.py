@@ -27,10 +27,11 @@ from tflm_planner.transforms.dialect import Crop, Dialect
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.minify import Minify
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.reorder import Reorder
-from tflm_planner.transforms.row_loop import ApplyLoops, LoopedRegion
+from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.row_loop.split_input import split_model
-from tflm_planner.transforms.tile.tile import TileRegions, band
+from tflm_planner.transforms.tile.tile import band
 
 FOLDER = Path(__file__).parent / "before_and_after"
 EXAMPLES: dict[str, Callable[[], tuple[str, str]]] = {}
@@ -137,13 +138,13 @@ def reorder() -> tuple[str, str]:
 @example
 def tile() -> tuple[str, str]:
     """Two convolutions in two bands: both read the rows in the middle, and pad three sides."""
-    return rewritten(two_convolutions(), TileRegions((band(0, 1, 2),)))
+    return rewritten(two_convolutions(), Regions((band(0, 1, 2),)))
 
 
 @example
 def row_loop() -> tuple[str, str]:
     """Two rows a turn; the body writes its rows of the result over rows that no turn reads."""
-    return rewritten(one_by_one(2, 6, 2), ApplyLoops((LoopedRegion((0, 1), 2),)))
+    return rewritten(one_by_one(2, 6, 2), Regions((LoopedRegion((0, 1), 2),)))
 
 
 @example
@@ -158,7 +159,7 @@ def split_input() -> tuple[str, str]:
 def dialect() -> tuple[str, str]:
     """Bands without halos: no operator cuts the input apart or puts the result together."""
     model = one_by_one(16, 16, 16)
-    run(model, TileRegions((band(0, 1, 2),)), Crop())
+    run(model, Regions((band(0, 1, 2),)), Crop())
     plan = plan_memory(model, MemoryOptions(kernels=api.kernels_of(), bind_views=True))
     return rewritten(plan.model, Dialect(plan.offsets))
 

@@ -14,12 +14,13 @@ from tests.conftest import needs_tflm
 from tests.models.small import Chain
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.check import check
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.ops.constants import integers
+from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes, collapsed_axes
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 SHUFFLE = (0, 1, 2, 4, 3)
 

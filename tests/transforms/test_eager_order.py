@@ -15,9 +15,10 @@ from tests.models.small import Chain
 from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import COLUMNS, ROWS
 from tflm_planner.support.units import align_up
 from tflm_planner.transforms.tile.eager_order import eager_order, put_off
-from tflm_planner.transforms.tile.tile import COLUMNS, ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 KINDS = {"conv_2d": 4, "depthwise_conv_2d": 4, "add": 3, "mul": 1, "relu": 2, "concatenation": 3,
          "pad": 2, "slice": 3, "max_pool_2d": 2}  # fmt: skip

@@ -46,7 +46,9 @@ def test_hybrid_operators_are_not_split(kind: str) -> None:
     (op,) = read_model(data).main.ops
     assert axis_map(op) == AxisMap()
     tiles = api.TilePermission(
-        dialect=False, allowed_kinds=None, by_hand=(api.TiledRegion((0,), ((1, 2),)),)
+        dialect=False,
+        operators=api.AllowedOperators.ALL,
+        by_hand=(api.TiledRegion((0,), ((1, 2),)),),
     )
     with pytest.raises(UsageError, match=f"not tiled: {kind}"):
         api.plan(data, None, api.PlanOptions(tiles=tiles, verify=None))
@@ -54,6 +56,6 @@ def test_hybrid_operators_are_not_split(kind: str) -> None:
 
 @pytest.mark.slow
 def test_a_search_finds_no_tiles_of_them() -> None:
-    tiles = api.TilePermission(dialect=False, allowed_kinds=None, max_slowdown=2.0)
+    tiles = api.TilePermission(dialect=False, operators=api.AllowedOperators.ALL, max_slowdown=2.0)
     report = api.plan(hybrid("CONV_2D"), None, api.PlanOptions(tiles=tiles, verify=None)).report
     assert report.after.operators == report.before.operators

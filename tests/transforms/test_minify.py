@@ -50,7 +50,7 @@ def two_heads() -> bytes:
 
 def planned(data: bytes, strip: Stripping, target: str = "x86-64/reference") -> api.PlanResult:
     on = api.kernels_of(api.load_target(target))
-    search = MemoryOptions(strip=strip, kernels=on, effort=0.05)
+    search = MemoryOptions(strip=strip, kernels=on, exact_effort=0.05)
     return api.plan(data, None, api.PlanOptions(search, verify=api.VerifyOptions(inputs=3)))
 
 
@@ -169,7 +169,7 @@ def test_a_squeezed_file_is_planned_and_tiled_again(tmp_path: Path) -> None:
     assert planned(data, "nothing").report.verified
     scheme = api.TiledRegion(ops=(0,), splits=((3, 2),))
     on = api.kernels_of(api.load_target("x86-64/reference"))
-    tiles = api.TilePermission(by_hand=(scheme,), allowed_kinds=None)
+    tiles = api.TilePermission(by_hand=(scheme,), operators=api.AllowedOperators.ALL)
     options = api.PlanOptions(MemoryOptions(kernels=on, strip="unread by TFLM"), tiles)
     assert api.plan(data, None, options).report.verified
 

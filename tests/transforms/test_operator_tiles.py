@@ -11,10 +11,11 @@ from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Range
 from tflm_planner.ops.resize import Resize
+from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.resizing import resize_form
-from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 def checked(data: bytes, scheme: TiledRegion) -> str:

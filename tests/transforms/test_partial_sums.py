@@ -10,8 +10,9 @@ from tests.models.registry import add, conv, relu, start
 from tests.models.small import One, bottleneck
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import ROWS
 from tflm_planner.transforms.tile.partial_sums import largest_sum
-from tflm_planner.transforms.tile.tile import ROWS, SUM, TiledRegion
+from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 
 
 def sums(parts: int, *ops: int) -> TiledRegion:

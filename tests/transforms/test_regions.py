@@ -58,7 +58,10 @@ def test_a_refused_loop_leaves_the_model_as_it_was():
 def test_a_candidate_with_a_refused_region_is_impossible():
     """Whatever the reason: a region that shares an operator with another one is refused too."""
     on = api.kernels_of(api.load_target("x86-64/reference"))
-    options, model = TilingOptions(on, on.input_overlaps_of, allowed_kinds=None), chain()
+    options, model = (
+        TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL),
+        chain(),
+    )
     first = band(0, 1, 2)
     assert evaluate(model, Candidate((first,), False), options) is not None
     for refused in (TiledRegion((1, 2), ((1, 2),)), LoopedRegion((2,), 16)):

@@ -14,7 +14,14 @@ from tests.models.build import Net
 from tests.models.strategies import PATIENT
 from tests.tflm.wheel import Wheel
 from tests.transforms.row_loops import chain as _chain
-from tests.transforms.row_loops import faults, planned, random_blocks, random_loops, streamed
+from tests.transforms.row_loops import (
+    faults,
+    loop_geometry,
+    planned,
+    random_blocks,
+    random_loops,
+    streamed,
+)
 from tests.transforms.tiled import quick_differences, same_bits
 from tflm_planner.cost import latency_of
 from tflm_planner.memory.problem import Plan, validate
@@ -34,10 +41,8 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import (
     EDGES,
-    ApplyLoops,
     LoopedRegion,
     NotStreamableError,
-    can_stream,
 )  # fmt: skip
 from tflm_planner.transforms.tile.tile import band
 
@@ -63,7 +68,7 @@ def test_loops_make_nothing_that_nothing_reads(seed: int) -> None:
     halos that no turn took over."""
     data = random_blocks(seed, 3 + seed % 12)
     model = read_model(data)
-    run(model, ApplyLoops(tuple(random_loops(data, random.Random(seed)))))
+    run(model, Regions(tuple(random_loops(data, random.Random(seed)))))
     assert any(op.kind == "WHILE" for op in model.ops())
     assert [note for note in run(model, Normalize()) if "nothing reads" in note] == []
 
@@ -107,7 +112,7 @@ def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:
 )
 def test_delays_and_halos(layers, loop, turns, delays, halos) -> None:
     model = read_model(_chain(*layers))
-    found = can_stream(model, loop)
+    found = loop_geometry(model, loop)
     tensors = [model.main.inputs[0], *(op.outputs[0] for op in found.ops)]
     assert found.turns == turns
     assert [found.delays[t] for t in tensors] == delays
@@ -117,7 +122,7 @@ def test_delays_and_halos(layers, loop, turns, delays, halos) -> None:
 
 def test_a_result_that_outgrows_its_input_gets_room_before_it() -> None:
     model = read_model(_chain((1, 1, 12)))
-    found = can_stream(model, LoopedRegion((0,), 1))
+    found = loop_geometry(model, LoopedRegion((0,), 1))
     # 12 rows of 15 bytes become rows of 60: before the last one, 11 are written, 11 are read.
     assert found.in_place and found.store.size == 12 * 60
     assert found.store.lead == 33
@@ -137,7 +142,7 @@ def test_an_input_that_is_needed_later_is_not_overwritten(border) -> None:
     graph.op("ADD", [x, y], [z], "AddOptions")
     graph.outputs(z)
     data = net.finish()
-    found = can_stream(read_model(data), LoopedRegion((0,), 1, border))
+    found = loop_geometry(read_model(data), LoopedRegion((0,), 1, border))
     assert not found.in_place and found.store_bytes == 2 * 64
     made, _ = streamed(data, LoopedRegion((0,), 1, border))
     assert faults(data, made, host=False) == []
@@ -168,10 +173,10 @@ def test_the_replay_sees_an_update_over_a_living_operand() -> None:
 def _refused(data: bytes, loop: LoopedRegion) -> str:
     model = read_model(data)
     before = to_text(model)
-    (note,) = run(model, ApplyLoops((loop,)))
+    (note,) = run(model, Regions((loop,)))
     assert to_text(model) == before
     with pytest.raises(NotStreamableError):
-        can_stream(model, loop)
+        loop_geometry(model, loop)
     return note
 
 
@@ -184,8 +189,8 @@ def test_what_cannot_be_streamed_is_said(cnn) -> None:
     assert "are left for the loop" in _refused(
         _chain((3, 1, 4), (3, 1, 4), size=2), LoopedRegion((0, 1), 1, "peeled")
     )
-    notes = run(read_model(chain), ApplyLoops((LoopedRegion((0, 1), 1), LoopedRegion((1,), 1))))
-    assert notes[1] == "not streamed: regions share an operator"
+    notes = run(read_model(chain), Regions((LoopedRegion((0, 1), 1), LoopedRegion((1,), 1))))
+    assert notes[1] == "not changed: regions share an operator"
 
 
 def test_what_cannot_be_streamed_of_a_real_model_is_said() -> None:
@@ -225,7 +230,7 @@ def test_arenas_of_loops(name, loops, arena, overhead) -> None:
     """What a plan for Cortex-M4 reaches; these were 58,908, 60,484, 38,672 and 33,096 by hand."""
     model, on = read_model(published(name)), api.kernels_of(api.load_target(M4))
     before = latency_of(model, on.target).instructions
-    run(model, ApplyLoops(tuple(loops)))
+    run(model, Regions(tuple(loops)))
     found = plan_memory(model, MemoryOptions(kernels=on, allocator="greedy", time_limit=5.0))
     model = found.model
     assert arena_of(model, on.target, found.offsets).arena <= arena

@@ -10,10 +10,12 @@ from tests.models.build import Graph
 from tests.models.small import SCALE, Chain
 from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import CHANNELS, ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop
-from tflm_planner.transforms.tile.tile import CHANNELS, ROWS, TiledRegion, TileRegions
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 9), (3, 8)])
@@ -24,7 +26,7 @@ def test_one_pixel_windows_keep_all_their_rows(size: int, rows: int) -> None:
     made = chain.conv(8, size)
     chain.pool()
     model = read_model(chain.finish())
-    run(model, TileRegions((TiledRegion((1,), ((ROWS, 2),)),)), Crop())
+    run(model, Regions((TiledRegion((1,), ((ROWS, 2),)),)), Crop())
     name = read_model(chain.finish()).main.tensors[made].name
     (result,) = [t for t in model.main.tensors if t.name == name]
     assert result.shape == (1, rows, 8, 8)
@@ -91,7 +93,7 @@ def test_state_is_read_after_it_is_written() -> None:
         "CONV_2D", "ASSIGN_VARIABLE", "READ_VARIABLE", "MAX_POOL_2D",
     ]  # fmt: skip
     _, notes = tiled(data, TiledRegion((2, 5), ((ROWS, 2),)))
-    assert notes == ["not tiled: operators with side effects among it would change their order"]
+    assert notes == ["not changed: operators with side effects among it would change their order"]
     made, notes = tiled(data, TiledRegion((2,), ((ROWS, 2),)), TiledRegion((5, 6), ((ROWS, 2),)))
     assert all(note.startswith("tiled") for note in notes)
     assert quick_differences(data, made) == []
@@ -102,7 +104,7 @@ def test_state_is_read_after_it_is_written() -> None:
 @pytest.mark.slow
 def test_the_search_passes_operators_without_results(method) -> None:
     """CALL_ONCE and ASSIGN_VARIABLE have none."""
-    tiles = api.TilePermission(method=method, allowed_kinds=None, workers=1)
+    tiles = api.TilePermission(method=method, operators=api.AllowedOperators.ALL, workers=1)
     result = api.plan(state_between(), None, api.PlanOptions(tiles=tiles))
     assert result.report.verified
     assert result.report.after.arena.arena <= result.report.before.arena.arena

@@ -21,7 +21,8 @@ from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect, scratch_faults
-from tflm_planner.transforms.tile.tile import TiledRegion, TileRegions
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options, verify
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.worker import load_litert, load_tflm
@@ -46,7 +47,7 @@ SUM_KINDS = {
 def tiled(data: bytes, *schemes: TiledRegion, inexact: bool = False) -> tuple[bytes, list[str]]:
     """The model with the schemes applied, and the notes."""
     model = read_model(data)
-    notes = run(model, TileRegions(schemes, inexact))
+    notes = run(model, Regions(schemes, inexact))
     return write_model(model), notes
 
 

@@ -15,8 +15,9 @@ from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, conv, relu, start
 from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options, verify
 from tflm_planner.verification import compare as compare_module
 from tflm_planner.verification.session import RuntimeFailureError, Session

@@ -312,7 +312,7 @@ class PlanArguments:
         return api.TilePermission(
             self.max_slowdown,
             dialect=not self.portable,
-            allowed_kinds=allowed_operators(self.firmware, self.ops),
+            operators=allowed_operators(self.firmware, self.ops),
             by_hand=parse_regions(self.patch, self.split or (), self.loop or ()),
             inexact=self.allow_inexact,
             method="motes" if self.search == "motes" else "regions",

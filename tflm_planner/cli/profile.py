@@ -167,7 +167,7 @@ def _add_tiles(
     watched = shapes.watch(target)
     for data in models:
         search = api.MemoryOptions(time_limit=seconds, kernels=api.kernels_of(watched))
-        tiles = api.TilePermission(max_slowdown=2.0, allowed_kinds=None, workers=1)
+        tiles = api.TilePermission(max_slowdown=2.0, operators=api.AllowedOperators.ALL, workers=1)
         api.plan(data, None, api.PlanOptions(search, tiles, verify=None), report_progress)
 
 

@@ -23,6 +23,7 @@ from tflm_planner.cli.choices import Firmware
 from tflm_planner.support.errors import PlannerError, UsageError
 
 if TYPE_CHECKING:
+    from tflm_planner.tflm.allowed_operators import AllowedOperators
     from tflm_planner.tflm.targets import Target
 
 QUIET_HELP = "Print errors only."
@@ -156,15 +157,16 @@ def at_tflm(target: Target, day: str | None) -> Target:
     return target if day is None else with_tflm(target, day)
 
 
-def allowed_operators(firmware: Firmware, names: str) -> frozenset[str] | None:
-    """Operators that may be added to the firmware; None for all. names: those that are named, as
-    in "PAD,SLICE"; "": as many as the firmware allows. Raises UsageError for names that TFLM does
-    not have, which would permit nothing."""
+def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
+    """Operators that may be added to the firmware. names: those that are named, as in "PAD,SLICE";
+    "": as many as the firmware allows. Raises UsageError for names that TFLM does not have, which
+    would permit nothing."""
     from tflm_planner.cli.idle import suggest
+    from tflm_planner.tflm.allowed_operators import AllowedOperators
     from tflm_planner.tflm.resolver_methods import BUILTINS
 
     if not names:
-        return frozenset() if firmware == "as-is" else None
+        return AllowedOperators.NONE if firmware == "as-is" else AllowedOperators.ALL
     named = {name.strip().lstrip("+").upper() for name in names.split(",")} - {""}
     if not named:
         raise UsageError(f"--ops {names!r} names no operator; write PAD,SLICE for example")
@@ -173,7 +175,7 @@ def allowed_operators(firmware: Firmware, names: str) -> frozenset[str] | None:
     for name in sorted(named - BUILTINS):
         hint = suggest(name, BUILTINS)
         raise UsageError(f"--ops {names!r}: TFLM has no operator {name}; {hint}")
-    return frozenset(named)
+    return AllowedOperators.of(named)
 
 
 def check_reports(paths: Sequence[Path], suffixes: Collection[str], inputs: Iterable[Path]) -> None:

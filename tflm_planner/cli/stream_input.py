@@ -123,7 +123,7 @@ class StreamInputArguments:
 
         return api.TilePermission(
             dialect=not self.portable,
-            allowed_kinds=allowed_operators(self.firmware, self.ops),
+            operators=allowed_operators(self.firmware, self.ops),
             workers=self.workers,
         )
 

@@ -18,11 +18,11 @@ from tflm_planner.codesign.reshaping import SkipOperator, reshaping
 from tflm_planner.codesign.weights import Array, LayerWeights, Network, groups_kernel
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
+from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
 
 _SCALE = 0.05
 _ZERO = {"none": 0, "relu": -128, "relu6": -128}
 _ACTIVATIONS = {"none": 0, "relu": 1, "relu6": 3}
-_SAME, _VALID = 0, 1
 
 
 def build(chain: Chain) -> bytes:
@@ -253,7 +253,7 @@ class _Build:
     ) -> Tensor:
         out, (rows, columns) = layer.channels_out, layer.kernel
         options: dict[str, Any] = {
-            "padding": _SAME,
+            "padding": SAME_PADDING,
             "strideH": layer.stride,
             "strideW": layer.stride,
             "dilationHFactor": 1,
@@ -299,7 +299,7 @@ class _Build:
         elif kind == "pool":
             y = self._like(x, (1, 1, 1, channels))
             window = {"filterHeight": height, "filterWidth": width}
-            strides = {"strideH": height, "strideW": width, "padding": _VALID}
+            strides = {"strideH": height, "strideW": width, "padding": VALID_PADDING}
             self._op("AVERAGE_POOL_2D", [x], y, "Pool2DOptions", **window, **strides)
         elif kind == "mean":
             keeps = self._keeps_image()
@@ -319,7 +319,7 @@ class _Build:
         layer, y = step.layer, self._like(x, (1, *step.made))
         kind = "MAX_POOL_2D" if layer.kind == "max_pool" else "AVERAGE_POOL_2D"
         window = {"filterHeight": layer.kernel[0], "filterWidth": layer.kernel[1]}
-        strides = {"strideH": layer.stride, "strideW": layer.stride, "padding": _SAME}
+        strides = {"strideH": layer.stride, "strideW": layer.stride, "padding": SAME_PADDING}
         self._op(kind, [x], y, "Pool2DOptions", **window, **strides)
         return y
 

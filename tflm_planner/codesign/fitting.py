@@ -32,6 +32,7 @@ from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tflm.lean.pool import WritePool
@@ -239,8 +240,8 @@ class _Fitting:
         search = MemoryOptions(kernels=kernels_of(limits.target))
         if kind == "plan":
             return PlanOptions(search, budget=limits.arena_limit, verify=None)
-        kinds = frozenset[str]() if kind == "tiles" else None
-        tiles = TilePermission(max_slowdown=limits.slowdown, allowed_kinds=kinds)
+        operators = AllowedOperators.NONE if kind == "tiles" else AllowedOperators.ALL
+        tiles = TilePermission(max_slowdown=limits.slowdown, operators=operators)
         return PlanOptions(search, tiles, budget=limits.arena_limit, verify=None)
 
     def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:

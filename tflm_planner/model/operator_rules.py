@@ -20,7 +20,8 @@ Fault = str | None
 """What is wrong with an operator, in words; None if nothing is."""
 Rule = Callable[[Op], Fault]
 
-_SAME, _VALID = 0, 1
+SAME_PADDING, VALID_PADDING = 0, 1
+"""What the option `padding` of a window may say."""
 _MOST_SIZE = 1 << 16
 """Strides, dilations and windows: no kernel has larger ones, and sums of them must stay small."""
 
@@ -124,9 +125,10 @@ def _window_sizes(op: Op, kernel: Sequence[int]) -> Fault:
         return Misfit(f"makes {data[0]} images, but its result is declared as {_text(out)}")
     for axis in (0, 1):
         reach = (kernel[axis] - 1) * dilation[axis] + 1
-        covered = data[1 + axis] - (reach - 1 if options.padding == _VALID else 0)
+        covered = data[1 + axis] - (reach - 1 if options.padding == VALID_PADDING else 0)
         size = -(-covered // stride[axis])
-        if options.padding not in (_SAME, _VALID) or not 0 <= out[1 + axis] <= max(size, 0):
+        is_known = options.padding in (SAME_PADDING, VALID_PADDING)
+        if not is_known or not 0 <= out[1 + axis] <= max(size, 0):
             what = ("rows", "columns")[axis]
             return Misfit(
                 f"makes {max(size, 0)} {what}, but its result is declared as {_text(out)}"

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter, Slide, Stretch
-from tflm_planner.ops.constants import integers
 from tflm_planner.ops.hybrid import is_hybrid
 from tflm_planner.ops.resize import resize_of
 from tflm_planner.ops.window import window_of

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.constants import integers
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
 from tflm_planner.ops.hybrid import is_hybrid
 
-_SAME, _VALID = 0, 1
+ROWS, COLUMNS, CHANNELS = 1, 2, 3
+"""Axes of an image tensor."""
 _KNOWN = 1 << 14
 """Windows that are remembered: tilings are made of few."""
 _ELEMENT = {"int8": 1, "int16": 2, "float32": 4}
@@ -229,9 +231,9 @@ def _geometry(
         return None
     for axis, size in enumerate((height, width)):
         reach = (kernel[axis] - 1) * dilation[axis] + 1
-        covered = size if padding == _SAME else size - reach + 1
+        covered = size if padding == SAME_PADDING else size - reach + 1
         computed = -(-covered // stride[axis])
-        if padding not in (_SAME, _VALID) or not 1 <= output[axis] <= computed:
+        if padding not in (SAME_PADDING, VALID_PADDING) or not 1 <= output[axis] <= computed:
             return None
     return Window(
         batch=batch,
@@ -241,7 +243,7 @@ def _geometry(
         kernel=kernel,
         stride=stride,
         dilation=dilation,
-        pad=low_paddings((height, width), kernel, stride, dilation, padding == _VALID),
+        pad=low_paddings((height, width), kernel, stride, dilation, padding == VALID_PADDING),
         groups=groups,
         element=element,
     )

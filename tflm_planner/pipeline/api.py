@@ -58,6 +58,7 @@ from tflm_planner.support.files import check_writable, write_files
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Reason, Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
@@ -72,6 +73,7 @@ from tflm_planner.verification.planned import PlanVerdict, verify_plan
 from tflm_planner.verification.terms import TermsProof
 
 __all__ = [
+    "AllowedOperators",
     "Inspection",
     "MemoryOptions",
     "ModelError",

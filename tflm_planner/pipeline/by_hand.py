@@ -14,6 +14,7 @@ from typing import Any
 from tflm_planner.cost import latency_of
 from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.search import Tiling
@@ -24,7 +25,7 @@ from tflm_planner.transforms.row_loop import EDGES, LoopedRegion, NotStreamableE
 from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
-from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, TiledRegion
+from tflm_planner.transforms.tile.tile import SUM, Patch, TiledRegion
 
 _AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
 
@@ -132,7 +133,7 @@ def make_tiling(
     position = {op: i for i, op in enumerate(model.main.ops)}
     place = [position.get(op) for op in listed] if len(position) < len(listed) else None
     regions = tuple(
-        w.scheme(model.main) if isinstance(w, Patch) else _move(w, place, len(listed))
+        w.region(model.main) if isinstance(w, Patch) else _move(w, place, len(listed))
         for w in requested
     )
     before = max(latency_of(model, kernels.target).instructions, 1)

@@ -128,7 +128,7 @@ class ModelPlanner:
         except StoppedError:
             search = replace(_plain_alone(plain), notes=("no tiles were looked for",))
             return PlanningResult(plain, prove(plain), search)
-        careful = replace(self, options=replace(self.options, effort=_FINAL_EFFORT))
+        careful = replace(self, options=replace(self.options, exact_effort=_FINAL_EFFORT))
         return _first_proved_plan(_TilingJob(original, plain, permission, careful), results, prove)
 
     def _plan_respelled(
@@ -178,12 +178,14 @@ class ModelPlanner:
             except (UnsoundPlanError, UsageError):
                 if not planned and not bind_views:
                     raise
-        source, permitted = read_model(original), permission.allowed_kinds
+        source = read_model(original)
+        used_kinds = frozenset(op.kind for op in source.ops())
+        operators, target = permission.operators, kernels.target
 
         def rank(file: PlannedFile) -> tuple[bool, int]:
-            added = {*new_kinds(source, file.inspection.model)}
-            beyond = permitted is not None and bool(added - permitted)
-            return beyond, file.inspection.arena.arena
+            added = new_kinds(source, file.inspection.model)
+            allowed = all(operators.allows(kind, used_kinds, target) for kind in added)
+            return not allowed, file.inspection.arena.arena
 
         return min(planned, key=rank)
 

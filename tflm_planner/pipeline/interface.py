@@ -26,6 +26,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.units import parse_size
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target, with_lean
 from tflm_planner.verification import Verdict
@@ -270,20 +271,20 @@ def _permission(tile: Tile, workers: int = defaults.WORKERS) -> api.TilePermissi
     return api.TilePermission(
         max_slowdown=tile.max_slowdown,
         dialect=not tile.portable,
-        allowed_kinds=_allowed_kinds(tile),
+        operators=_allowed_operators(tile),
         objective=tile.objective,
         workers=workers,
     )
 
 
-def _allowed_kinds(tile: Tile) -> frozenset[str] | None:
+def _allowed_operators(tile: Tile) -> AllowedOperators:
     if isinstance(tile.operators, str):
         if tile.operators not in ("own", "all"):
             raise UsageError(
                 f"operators {tile.operators!r}: give 'own', 'all' or a list of operator names"
             )
-        return None if tile.operators == "all" else frozenset()
-    return frozenset(name.upper() for name in tile.operators)
+        return AllowedOperators.ALL if tile.operators == "all" else AllowedOperators.NONE
+    return AllowedOperators.of(name.upper() for name in tile.operators)
 
 
 def _target(target: str | Target) -> Target:

@@ -34,6 +34,7 @@ from tflm_planner.report.document import Rung, RungKind, SmallerFile
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -193,8 +194,8 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
         yield step("int8 ends", _with_int8_ends(climb))
     elif options.ends != "keep":
         words = (*words, "--io", options.ends)
-    if permission.allowed_kinds is not None:
-        options = replace(options, tiles=replace(permission, allowed_kinds=None))
+    if not permission.operators.every:
+        options = replace(options, tiles=replace(permission, operators=AllowedOperators.ALL))
         words = (*words, _FIRMWARE, "more-ops")
         yield step("more operators")
         words = words[:-2]
@@ -233,7 +234,9 @@ def _with_int8_ends(climb: Climb) -> int | None:
     model, options = clone(climb.model), climb.options.search
     drop_conversions(model)
     try:
-        plan = plan_memory(model, MemoryOptions(kernels=options.kernels, effort=_LITTLE_EFFORT))
+        plan = plan_memory(
+            model, MemoryOptions(kernels=options.kernels, exact_effort=_LITTLE_EFFORT)
+        )
     except PlannerError:
         return None
     return arena_of(plan.model, options.kernels.target, plan.offsets).arena

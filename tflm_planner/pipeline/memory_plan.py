@@ -141,7 +141,7 @@ def place_buffers(
         report_progress(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,
-            AllocatorOptions((options.allocator,), options.effort, options.seed),
+            AllocatorOptions((options.allocator,), options.exact_effort, options.seed),
             required=_required_overlaps(timeline, model, options),
             stop=stop,
             listener=_listener(report_progress),

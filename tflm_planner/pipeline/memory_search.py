@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tflm_planner.memory.allocators.packing import ROUNDS
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model
@@ -38,7 +37,7 @@ from tflm_planner.transforms.reorder import (
     OrderSearch,
     order_problems,
 )
-from tflm_planner.transforms.schedules import PlanRecipe, quick_order
+from tflm_planner.transforms.schedules import Effort, PlanRecipe, quick_order
 
 _LARGE = 1_500
 """A model that was planned before and has more operators than this is not searched again: minutes
@@ -142,7 +141,9 @@ def _better(first: MemoryPlan, second: MemoryPlan, options: MemoryOptions) -> Me
 def _by_recipe(unordered: _Unordered, options: MemoryOptions, recipe: PlanRecipe) -> MemoryPlan:
     """The plan that a recipe leads to."""
     ordered = unordered.ordered(options, quick_order(recipe.schedule))
-    return plan_quickly(ordered.model, options, ordered.order, unordered.notes, recipe.rounds)
+    return plan_quickly(
+        ordered.model, options, ordered.order, unordered.notes, recipe.effort.rounds
+    )
 
 
 def _best_order(
@@ -193,12 +194,14 @@ def _spell_as_evaluated(
     """The plan with the spellings that the search chose when it evaluated the recipe: from a quick
     plan in the recipe's order, not from the best plan, whose order may be another. None if none of
     them lowers the arena."""
-    quick = replace(recipe, rounds=min(recipe.rounds, ROUNDS))
+    quick = replace(recipe, effort=min(recipe.effort, Effort.CLIMB))
     start = _by_recipe(unordered, options, quick)
     spelled = try_spellings(start, replace(options, recipe=quick), permission, silent, stop)
     if spelled is start:
         return None
-    careful = plan_quickly(spelled.model, options, spelled.order, spelled.notes, recipe.rounds)
+    careful = plan_quickly(
+        spelled.model, options, spelled.order, spelled.notes, recipe.effort.rounds
+    )
     return _better(spelled, careful, options)
 
 

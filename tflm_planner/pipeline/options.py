@@ -16,9 +16,9 @@ from typing import Literal, get_args
 
 from tflm_planner.memory.allocators import NAMES
 from tflm_planner.memory.order import Method as OrderMethod
-from tflm_planner.model.ir import Model
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import InputOverlapRule, no_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
@@ -56,7 +56,7 @@ class MemoryOptions:
     views. states: (input, output) of the main
     graph, by position: the output is laid over the input, so that the next invoke finds there what
     this one left. recipe: of a plan to begin with, so that none comes out that is worse; it needs
-    no time. effort: of exact packing, relative to the usual one."""
+    no time. exact_effort: of exact packing, relative to the usual one."""
 
     order: OrderMethod = "best"
     allocator: str = "best"
@@ -70,7 +70,7 @@ class MemoryOptions:
     states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
     recipe: PlanRecipe | None = None
-    effort: float = 1.0
+    exact_effort: float = 1.0
 
     @property
     def input_overlaps_of(self) -> InputOverlapRule:
@@ -101,8 +101,8 @@ def _check_slowdown(slowdown: float) -> None:
 @dataclass(frozen=True)
 class TilePermission:
     """What tiling may do. max_slowdown: instructions allowed, relative to the original. dialect:
-    views that cost no operator, which only TFLM understands. allowed_kinds: operators that the
-    firmware may have to register in addition; None for all. method, objective: how the search
+    views that cost no operator, which only TFLM understands. operators: those that the
+    firmware may have to register in addition. method, objective: how the search
     goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
     what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
     bits. search_budget: the tuning constants of the search. spellings_only: no tiles and no loops;
@@ -110,7 +110,7 @@ class TilePermission:
 
     max_slowdown: float = defaults.SLOWDOWN
     dialect: bool = True
-    allowed_kinds: frozenset[str] | None = frozenset()
+    operators: AllowedOperators = AllowedOperators.NONE
     method: Method = "regions"
     objective: Objective = "arena"
     workers: int = defaults.WORKERS
@@ -125,11 +125,6 @@ class TilePermission:
             raise UsageError(f"{self.workers} workers cannot search; give 1 or more")
         check_choices(self.method, self.objective)
 
-    def allows(self, kind: str, source: Model) -> bool:
-        """Whether a rewritten `source` may use operators of this kind."""
-        permitted = self.allowed_kinds
-        return permitted is None or kind in permitted or any(op.kind == kind for op in source.ops())
-
     def tiling_options(self, search: MemoryOptions, budget: int | None) -> TilingOptions:
         """The same as the search for tiles takes it. search: how the tiled model will be planned.
         budget: bytes of arena that are enough."""
@@ -141,7 +136,7 @@ class TilePermission:
             objective=self.objective,
             budget=budget,
             dialect=self.dialect,
-            allowed_kinds=self.allowed_kinds,
+            operators=self.operators,
             workers=self.workers,
             search_budget=self.search_budget,
         )

@@ -16,6 +16,7 @@ from tflm_planner.pipeline.prove import Prover
 from tflm_planner.report.comparison import Cell
 from tflm_planner.report.document import RungKind
 from tflm_planner.support.errors import PlannerError
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -67,7 +68,7 @@ class PlannedCells:
             yield self._searched_cell("tiles", planning, replace(plain, tiles=tiles))
         if "more operators" not in self.search.columns:
             return
-        options = replace(plain, tiles=replace(tiles, allowed_kinds=None))
+        options = replace(plain, tiles=replace(tiles, operators=AllowedOperators.ALL))
         yield self._searched_cell("more operators", planning, options)
         if can_be_lean(self.target):
             lean = kernels_of(with_lean(self.target))

@@ -42,7 +42,7 @@ def try_spellings(
     choice = SpellingChoice(
         best.model, best.timeline, problem, options.kernels, rows=permission.rows
     )
-    rounds = options.recipe.rounds if options.recipe else None
+    rounds = options.recipe.effort.rounds if options.recipe else None
 
     def respell(spellings: tuple[Spelling, ...]) -> MemoryPlan:
         model = clone(best.model)

@@ -74,9 +74,9 @@ def plan_tiling(
     twin, notes = tiled(crop=False)
     if not (in_dialect and exact):
         _check_runs(source, twin, options.kernels.target)
-    search = _search_options(
-        options, tiling, rows=in_dialect or permission.allows("RESHAPE", source)
-    )
+    used_kinds = frozenset(op.kind for op in source.ops())
+    rows = permission.operators.allows("RESHAPE", used_kinds, options.kernels.target)
+    search = _search_options(options, tiling, rows=in_dialect or rows)
     if in_dialect:
         cropped, notes = tiled(crop=has_tiles(tiling.regions))
         with_views = replace(search, bind_views=tiling.bind_views, in_dialect=True)

@@ -16,8 +16,8 @@ import math
 from collections.abc import Iterable
 
 from tflm_planner.model.check_operators import fault_of
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.constants import integers
 
 _ADVICE = (
     "the model was converted with a free batch. TFLM takes shapes as they are declared, and would "

@@ -18,13 +18,7 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op
 from tflm_planner.support.progress import Progress, silent
-from tflm_planner.tiling.evaluate.candidate import (
-    CAREFUL,
-    FIRST_FITS,
-    Candidate,
-    if_permitted,
-    tiling_of,
-)
+from tflm_planner.tiling.evaluate.candidate import Candidate, if_permitted, tiling_of
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import (
@@ -37,6 +31,7 @@ from tflm_planner.tiling.options import (
 )
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
 from tflm_planner.transforms.axis_graph import Axis, axis_graph, cells
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -60,7 +55,7 @@ class BeamSearch:
         self._used_kinds = frozenset(op.kind for op in model.ops())
         self._model_outputs = {*model.main.outputs}
         self._position = {op: i for i, op in enumerate(self._ops)}
-        start = Candidate((), options.dialect, effort=FIRST_FITS, tile_order="rpo")
+        start = Candidate((), options.dialect, effort=Effort.FIRST_FITS, tile_order="rpo")
         (untiled,) = workers.evaluate([EvaluationRequest(start)])
         assert untiled is not None, "the model itself is always possible"
         self._original_instructions = untiled.instructions
@@ -90,7 +85,7 @@ class BeamSearch:
             say(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")
         ranked = sorted(self._states, key=lambda s: _less_than(s, self._options.max_slowdown))
         careful = [
-            (replace(s.candidate, effort=CAREFUL, tile_order=tile_order), s.unsplit_cells)
+            (replace(s.candidate, effort=Effort.CAREFUL, tile_order=tile_order), s.unsplit_cells)
             for s in ranked[: self._options.width]
             for tile_order in TILE_ORDERS
         ]
@@ -106,7 +101,9 @@ class BeamSearch:
             for region in self._regions(self._cells[cell], state.tiling.bottleneck):
                 regions = tuple(sorted((*state.candidate.regions, region), key=lambda r: r.ops))
                 bind_views = state.candidate.bind_views
-                candidate = Candidate(regions, bind_views, effort=FIRST_FITS, tile_order="rpo")
+                candidate = Candidate(
+                    regions, bind_views, effort=Effort.FIRST_FITS, tile_order="rpo"
+                )
                 if candidate not in self._seen and self._work_left > 0:
                     self._work_left -= len(self._ops) + sum(map(added_work, regions))
                     self._seen.add(candidate)

@@ -111,8 +111,8 @@ class SearchBudget:
     resnet50 all +2 %; 60 and 120 are like 200 there. With the firmware's own operators there is no
     slack: mobilenet_v2_035_144 own would be +0.5 %."""
     branches: int = 24
-    """Segmentations looked for without a segment of one that broke its promise. 0: D all +0.9 %, V
-    all +0.3 %, K own -3 %, nothing on P."""
+    """Searches for a segmentation that avoids one segment of another that broke its promise. 0: D
+    all +0.9 %, V all +0.3 %, K own -3 %, nothing on P."""
     batch: int = 36
     """Segments or neighbours that are evaluated in one round at most. 24: nothing on I, but
     squeezenet_11 own +1.8 % (x86-64); 48: mnasnet_a1 all +0.5 %, darts_imagenet all -0.9 % (both
@@ -157,9 +157,9 @@ class SearchBudget:
     spelled_models: int = 40
     """Smallest models of which operators are spelled otherwise: the best one of vww_96_int8 was
     about the 30th before. Halved: nothing on C."""
-    spelled_with_effort: int = 12
-    """Smallest models of which operators are spelled otherwise, whatever they come to at first
-    sight: that misleads for the best model of mobilenet_v2_030_80 (4: own +0.9 %)."""
+    spelled_fully: int = 12
+    """Smallest models of which operators are spelled otherwise with full plans, whatever first fits
+    would say: those mislead for the best model of mobilenet_v2_030_80 (4: own +0.9 %)."""
     front_work: int = 16_000
     """Work of changing regions of all that the search offers. Hypervolume of the front without it,
     and with it: K 0.071, 0.114; P 0.130, 0.191; ds_cnn 0.095, 0.127; mcunet_in3_176 0.252, 0.265;
@@ -279,8 +279,8 @@ class WorkBudget:
         return min(1 - self.remaining / max(self.total, 1), 1.0)
 
     def begin_step(self, share: float, first_part: float = 1.0) -> None:
-        """Begin a step that may spend `share` of the work that is left; it is spent, as far as
-        `is_step_spent` says, after `first_part` of that."""
+        """Begin a step that may spend `share` of the remaining work. `is_step_spent` says when
+        `first_part` of that is spent, `is_share_spent` when all of it is."""
         step_work = int(self.remaining * share)
         self._step_end = self.remaining - step_work
         self._step_floor = self.remaining - int(step_work * first_part)

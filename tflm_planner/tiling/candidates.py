@@ -76,9 +76,9 @@ class PromisingSegmentations:
         return any(tiling.bytes <= most for tiling in tilings)
 
     def branch(self, segmentation: Segmentation) -> None:
-        """Look also for the best segmentations that lack one segment of this one, which broke its
-        promise: a slightly worse one might keep its promise (Lawler 1972). A branch also bans what
-        its parent banned."""
+        """Search further for the best segmentations that lack one segment of this one, because it
+        broke its promise, and a slightly worse one might keep it (Lawler 1972). A branch also bans
+        what its parent banned."""
         parent = self._banned_for.get(segmentation.keys, frozenset())
         branches = [(segmentation.head, parent | {s.key}) for s in segmentation.segments]
         room = self._budget.branches - len(self._branches)
@@ -109,7 +109,7 @@ class PromisingSegmentations:
             others = self._segmenter.best_without(cap, banned)
             self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}
             solved += others
-        if self._options.allowed_kinds != frozenset():
+        if self._options.operators.allows_new:
             limit += limit // self._budget.promise_slack
         promising = {s.keys: s for s in solved if self._promise(s) < limit or self._keeps_budget(s)}
         return sorted(promising.values(), key=self._rank)

@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import product
 from typing import cast
 
+from tflm_planner.ops.window import CHANNELS
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate, allows_loops
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
@@ -31,7 +32,6 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segmentation import Segment
 from tflm_planner.tiling.segments import looped_segment, tiled_segment
 from tflm_planner.transforms.tile.box_plan import Halo
-from tflm_planner.transforms.tile.tile import CHANNELS
 
 _NO_LIMIT = 1 << 62
 _HALOS: tuple[tuple[Halo, HaloPolicy], ...] = (("recompute", "recompute"), ("merge", "blocks"))
@@ -104,12 +104,12 @@ class Intervals:
     def _tile_estimates(self, policy: HaloPolicy) -> list[TileEstimate]:
         """Estimates in tiles that may help if every operator were allowed. All searches of one
         schedule share them."""
-        by_policy = self.workers.evaluator.known_tile_estimates(self.limits.order)
-        if policy in by_policy:
-            return by_policy[policy]
-        by_end = cast("list[list[TileEstimate]]", self._estimate_all(policy))
-        by_policy[policy] = [estimate for of_end in by_end for estimate in of_end]
-        return by_policy[policy]
+
+        def make() -> list[TileEstimate]:
+            by_end = cast("list[list[TileEstimate]]", self._estimate_all(policy))
+            return [estimate for of_end in by_end for estimate in of_end]
+
+        return self.workers.evaluator.tile_estimates(self.limits.order, policy, make)
 
     def _estimate_all(self, policy: HaloPolicy | None) -> list[Estimates]:
         """Estimates by the ends of intervals."""
@@ -198,8 +198,8 @@ class _IntervalEstimates:
     @cached_property
     def firsts(self) -> frozenset[int]:
         """Where the intervals begin: anywhere near by, and at narrow positions far off. In large
-        models only at narrow positions: what lives across the ends of an interval is part of every
-        head. An interval holds an operator that needs more than `_least_head`."""
+        models only at narrow positions, because every head contains what lives across the ends of
+        the interval. Each interval holds an operator that needs more than `_least_head`."""
         schedule, end, budget = self.schedule, self.end, self._budget
         near = range(max(0, end - budget.interval_operators), end)
         far: list[int] = []

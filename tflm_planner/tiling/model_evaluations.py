@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tflm_planner.tiling.budget import WorkBudget
-from tflm_planner.tiling.evaluate.candidate import (
-    CLIMB,
-    Candidate,
-    Evaluation,
-    if_permitted,
-    tiling_of,
-)
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, if_permitted, tiling_of
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import Tiling, TilingOptions, pareto_fronts
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
+from tflm_planner.transforms.schedules import Effort
+
+
+class EvaluatedCandidate(NamedTuple):
+    """A candidate with the tiling that it gives."""
+
+    candidate: Candidate
+    tiling: Tiling
 
 
 class ModelEvaluations:
@@ -39,7 +42,9 @@ class ModelEvaluations:
         self, workers: Workers, options: TilingOptions, length: int, work: WorkBudget
     ) -> None:
         self._workers, self._options, self._length, self.work = workers, options, length, work
-        (untiled,) = workers.evaluate([EvaluationRequest(Candidate((), False, effort=CLIMB))])
+        (untiled,) = workers.evaluate(
+            [EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))]
+        )
         assert untiled is not None, "the model itself is always possible"
         self.untiled: Evaluation = untiled
         self.used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())
@@ -69,10 +74,10 @@ class ModelEvaluations:
             if_permitted(evaluation, self._options, self.used_kinds) for evaluation in evaluations
         ]
 
-    def add(self, candidates: Sequence[Candidate], *, as_they_are: bool = False) -> list[Tiling]:
-        """Evaluate whole models, with their tiles in every order of `TILE_ORDERS` and, where there
-        are loops too, with unbound views; or each as it is alone. Returns the tilings that are
-        possible, allowed and fast enough."""
+    def add(self, candidates: Sequence[Candidate], *, as_they_are: bool = False) -> None:
+        """Evaluate whole models that are not known yet. Each candidate is evaluated in all tile
+        orders, and if it mixes tiles and loops also with unbound views. as_they_are: evaluate
+        exactly the given candidates."""
         variants = [v for c in candidates for v in ([c] if as_they_are else self._variants(c))]
         unknown = [c for c in dict.fromkeys(variants) if c not in self._tilings]
         requests = [EvaluationRequest(c) for c in unknown]
@@ -80,7 +85,11 @@ class ModelEvaluations:
         self.work.spend(sum(map(self.work_of, charged)))
         for candidate, evaluation in zip(unknown, self.request(requests), strict=True):
             self._tilings[candidate] = self._store(candidate, evaluation)
-        return [t for v in variants if (t := self._tilings[v]) is not None]
+
+    def tilings_of(self, candidate: Candidate) -> list[Tiling]:
+        """The tilings of a candidate that was added: those of its variants that are possible,
+        allowed and fast enough."""
+        return [t for v in self._variants(candidate) if (t := self._tilings[v]) is not None]
 
     def _variants(self, candidate: Candidate) -> list[Candidate]:
         """A candidate in the tile orders and bindings in which it is evaluated."""
@@ -109,16 +118,14 @@ class ModelEvaluations:
         """Operators that an evaluation of a candidate plans."""
         return self._length + sum(map(added_work, candidate.regions))
 
-    def ranking(self, *bind_views: bool) -> list[tuple[Tiling, Candidate]]:
-        """Tilings with these bindings of views, the best first; all without an argument."""
-        pairs = [
-            (tiling, candidate)
+    def ranking(self) -> list[EvaluatedCandidate]:
+        """The tilings that change the model, the best first; of equals those with bound views."""
+        evaluated = [
+            EvaluatedCandidate(candidate, tiling)
             for candidate, tiling in self._tilings.items()
-            if tiling is not None
-            and (candidate.regions or candidate.respell is not None)
-            and candidate.bind_views in (bind_views or (True, False))
+            if tiling is not None and tiling.is_changed
         ]
-        return sorted(pairs, key=lambda pair: (pair[0].rank, not pair[1].bind_views))
+        return sorted(evaluated, key=lambda e: (e.tiling.rank, not e.candidate.bind_views))
 
     def front(self) -> list[Candidate]:
         """The candidates behind what the search offers so far (`pareto_fronts`), the smallest

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from tflm_planner.support.defaults import SLOWDOWN
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm.kernels.operator_allocations import lacks
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import InputOverlapRule
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
@@ -58,9 +58,8 @@ class TilingOptions:
     tiling wins."""
     dialect: bool = True
     """Whether a view may cost no operator (`transforms.dialect`)."""
-    allowed_kinds: frozenset[str] | None = frozenset()
-    """Operators that may be added although the model does not use them, so that the firmware must
-    register them. None: all."""
+    operators: AllowedOperators = AllowedOperators.NONE
+    """Operators that may be added, so that the firmware must register them."""
     workers: int = 1
     """Processes that evaluate candidates."""
     work_limit: int | None = None
@@ -73,10 +72,8 @@ class TilingOptions:
         check_choices(self.method, self.objective)
 
     def allows(self, kind: str, used_kinds: frozenset[str]) -> bool:
-        """Whether the result of a model that uses `used_kinds` may use operators of this kind.
-        Operators that the target's TFLM lacks are never allowed."""
-        permitted = self.allowed_kinds is None or kind in self.allowed_kinds
-        return kind in used_kinds or (permitted and not lacks(kind, self.kernels.target))
+        """Whether the result of a model that uses `used_kinds` may use operators of this kind."""
+        return self.operators.allows(kind, used_kinds, self.kernels.target)
 
     def allows_copies(self, used_kinds: frozenset[str]) -> bool:
         """Whether parts of tensors may be cut out and joined by copying."""

@@ -19,6 +19,7 @@ from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.text import count
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import PartOfStop, Stop, StoppedError
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tiling.options import best_tiling
 from tflm_planner.tiling.search import (
@@ -91,20 +92,20 @@ def search_by_permission(
     """Search without new operators, then with those that the options allow, if there are any; a
     search that `stop` lets no time for is left out. Raises StoppedError where none can be made."""
     say, stop = on_progress or silent, stop or Stop()
-    allows_none = options.allowed_kinds == frozenset()
+    allows_new = options.operators.allows_new
     compiling.start(COMPILED)
     if not compiling.ready(COMPILED[:-1], stop, say):
         raise StoppedError
     workers = Workers(data, options)
     try:
-        if not allows_none:
+        if allows_new:
             say("looking for tiles of the firmware's own operators")
         work_limit = _work_without_new_kinds(workers, options)
-        restricted = replace(options, allowed_kinds=frozenset(), work_limit=work_limit)
+        restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
-        part = stop if allows_none else PartOfStop(stop, share)
+        part = PartOfStop(stop, share) if allows_new else stop
         first = search_tiles(data, restricted, say, workers, part)
-        if allows_none:
+        if not allows_new:
             return PermissionResults(first.best, first)
         say("looking for tiles and loops of all operators that are permitted")
         try:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from tflm_planner.tiling.budget import EarlyStop
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import neighbours
 from tflm_planner.tiling.options import Region, TilingOptions, mean_bytes
 from tflm_planner.tiling.segments import TILE_ORDERS
+from tflm_planner.transforms.schedules import Effort
 
 
 @dataclass(frozen=True)
@@ -40,18 +41,18 @@ class Refinements:
         yield self.plan_with_care, "the best planned with care"
 
     def evaluate_spellings(self) -> None:
-        """Spell operators otherwise, with what is left of the instructions that are allowed: in the
-        best models, planned as they were; at first sight in many more, as what a model gains does
-        not show before; then in the best of these, planned as they were."""
+        """Try other spellings within the remaining instructions: in the best models with full
+        plans; in many more with first-fit plans, because the gain cannot be foreseen; then plan the
+        best of those fully."""
         budget = self.options.search_budget
         most = int(self.options.max_slowdown * self.models.untiled.instructions)
         self.models.work.begin_step(1.0)
-        untiled = Candidate((), self.options.dialect, self.order, CLIMB, respell=most)
+        untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
         models = self.distinct_models()[: budget.spelled_models]
-        with_effort = [replace(c, respell=most) for c in models[: budget.spelled_with_effort]]
-        at_first_sight = [replace(c, respell=most, effort=FIRST_FITS) for c in models]
-        self.models.add(self.models.affordable([untiled, *with_effort]))
-        self.models.add(self.models.affordable(at_first_sight), as_they_are=True)
+        with_full_plans = [replace(c, respell=most) for c in models[: budget.spelled_fully]]
+        with_first_fits = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
+        self.models.add(self.models.affordable([untiled, *with_full_plans]))
+        self.models.add(self.models.affordable(with_first_fits), as_they_are=True)
         self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
@@ -92,9 +93,9 @@ class Refinements:
     def _changed(self, candidate: Candidate) -> Iterator[Candidate]:
         """The candidate with its views bound otherwise, then with one region changed."""
         steps = self.options.search_budget.neighbour_steps
-        yield replace(candidate, bind_views=not candidate.bind_views, effort=CLIMB)
+        yield replace(candidate, bind_views=not candidate.bind_views, effort=Effort.CLIMB)
         for changed in neighbours(candidate, len(self.order), steps):
-            yield replace(changed, effort=CLIMB)
+            yield replace(changed, effort=Effort.CLIMB)
 
     def _mean_bytes(self) -> int:
         """The bytes of the smallest tiling within a slowdown, on average over the slowdowns that
@@ -110,27 +111,29 @@ class Refinements:
             work = self.models.work_of(candidate)
             if work_left >= 0 and work <= budget.careful_model:
                 work_left -= len(TILE_ORDERS) * work
-                chosen.append(replace(candidate, effort=CAREFUL))
+                chosen.append(replace(candidate, effort=Effort.CAREFUL))
         self.models.add(chosen)
 
     def distinct_models(self) -> list[Candidate]:
-        """The best candidate for each choice of regions and spellings, the best first. One that may
-        spell operators otherwise, and takes just the instructions of one that may not, has left
-        them as they are: it is none of its own, unless it was seen at first sight only."""
+        """The best candidate for each choice of regions and spellings, the best first. A candidate
+        that may use other spellings but costs exactly as much as the one that may not has used
+        none, so it is a duplicate and is skipped, unless it was planned by first fits only."""
         ranking = self.models.ranking()
-        unspelled = {(c.regions, t.slowdown) for t, c in ranking if c.respell is None}
+        unspelled = {(c.regions, t.slowdown) for c, t in ranking if c.respell is None}
         best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
-        for tiling, candidate in ranking:
+        for candidate, tiling in ranking:
             is_as_it_was = (candidate.regions, tiling.slowdown) in unspelled
-            if candidate.respell is None or candidate.effort < CLIMB or not is_as_it_was:
+            if candidate.respell is None or candidate.effort < Effort.CLIMB or not is_as_it_was:
                 best.setdefault((candidate.regions, candidate.respell), candidate)
         return [*best.values()]
 
     def _plan_spelled_models(self) -> None:
         """Plan the best models that are spelled otherwise with more care."""
         finalists = self._spelled_models()[: self.options.search_budget.finalists]
-        self.models.add([replace(c, effort=CLIMB) for c in finalists if c.effort < CLIMB])
+        self.models.add(
+            [replace(c, effort=Effort.CLIMB) for c in finalists if c.effort < Effort.CLIMB]
+        )
 
     def _spelled_models(self) -> list[Candidate]:
         """The models of which operators are spelled otherwise, the best first."""
-        return [c for _, c in self.models.ranking() if c.respell is not None]
+        return [c for c, _ in self.models.ranking() if c.respell is not None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, Evaluation, Schedule
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, Schedule
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
@@ -23,6 +23,7 @@ from tflm_planner.tiling.segments import (
     evaluation_variants,
     region_of,
 )
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
 
 
@@ -41,8 +42,6 @@ class SegmentEvaluations:
         default_factory=dict[SegmentKey, "Segment | None"]
     )
     """Segments in loops that were evaluated; None where the loop is impossible."""
-    _border: dict[SegmentKey, Border] = field(default_factory=dict[SegmentKey, Border])
-    """The best border of each tiled segment."""
 
     def evaluate(self, segments: Sequence[Segment], bind_views: bool) -> list[Segment | None]:
         """The segments with figures of evaluations; None where one is impossible or not allowed.
@@ -69,7 +68,7 @@ class SegmentEvaluations:
         self, segment: Segment, border: Border, tile_order: Schedule, bind_views: bool
     ) -> EvaluationRequest:
         region = region_of(segment, segment.first, border)
-        candidate = Candidate((region,), bind_views, None, CLIMB, tile_order)
+        candidate = Candidate((region,), bind_views, None, Effort.CLIMB, tile_order)
         return EvaluationRequest(candidate, (segment.first, segment.end), self.order)
 
     def _with_best(
@@ -79,16 +78,15 @@ class SegmentEvaluations:
         best = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions), default=None)
         evaluated = None
         if best is not None:
-            evaluation, self._border[segment.key] = best
-            evaluated = evaluated_segment(segment, evaluation)
+            evaluated = evaluated_segment(segment, *best)
         if segment.key.is_loop:
             self.loops[segment.key] = evaluated
         return evaluated
 
     def candidate_of(self, segments: Iterable[Segment], bind_views: bool) -> Candidate:
         """The whole model with these segments."""
-        regions = tuple(region_of(s, 0, self._border.get(s.key, "waste")) for s in segments)
-        return Candidate(regions, bind_views, self.order, CLIMB)
+        regions = tuple(region_of(s, 0, s.border) for s in segments)
+        return Candidate(regions, bind_views, self.order, Effort.CLIMB)
 
 
 def _work_of_interval(request: EvaluationRequest) -> int:

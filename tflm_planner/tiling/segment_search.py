@@ -23,7 +23,7 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.loops import allows_loops
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.tiles import HotspotTiles
 from tflm_planner.tiling.intervals import IntervalLimits, Intervals
@@ -40,6 +40,7 @@ from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter
 from tflm_planner.tiling.segments import TILE_ORDERS
+from tflm_planner.transforms.schedules import Effort
 
 
 class _Mode(NamedTuple):
@@ -64,7 +65,7 @@ class SegmentSearch:
         self._work, self._used_kinds = self._models.work, self._models.used_kinds
         self._segments = SegmentEvaluations(workers, options, self._models, self._order)
         self._hotspots_evaluated = 0
-        self._models.add([Candidate((), False, self._order, CLIMB)])
+        self._models.add([Candidate((), False, self._order, Effort.CLIMB)])
         untiled = self._untiled = self._models.untiled
         self._allowed_instructions = int((options.max_slowdown - 1) * untiled.instructions)
         limits = IntervalLimits(
@@ -182,11 +183,12 @@ class SegmentSearch:
         broken = [
             (segmentation, backward)
             for segmentation, (candidate, *backward) in zip(batch, variants, strict=True)
-            if not segmentations.keeps_promise(segmentation, self._models.add([candidate]))
+            if not segmentations.keeps_promise(segmentation, self._models.tilings_of(candidate))
         ]
         self._models.add([candidate for _, backward in broken for candidate in backward])
         for segmentation, backward in broken:
-            if not segmentations.keeps_promise(segmentation, self._models.add(backward)):
+            tilings = [t for candidate in backward for t in self._models.tilings_of(candidate)]
+            if not segmentations.keeps_promise(segmentation, tilings):
                 segmentations.branch(segmentation)
 
     # --- moves around the best models ---
@@ -207,10 +209,8 @@ class SegmentSearch:
         border = self._options.borders(self._used_kinds)[-1]
         most = self._models.best.bytes - self._models.untiled_tail
         stages = patch_stages(self._schedule, most, border, self._allowed_instructions)
-        pairs = self._models.ranking(True) + self._models.ranking(False)
-        ranked = sorted(pairs, key=lambda pair: pair[0].rank)
-        in_order = [candidate for _, candidate in ranked if candidate.order == self._order]
-        start = in_order[0] if in_order else Candidate((), False, self._order, CLIMB)
+        in_order = [c for c, _ in self._models.ranking() if c.order == self._order]
+        start = in_order[0] if in_order else Candidate((), False, self._order, Effort.CLIMB)
         work_left = self._work.remaining * self._budget.patch_share
         chosen: list[Candidate] = []
         for candidate in with_patches(start, stages):
@@ -223,8 +223,9 @@ class SegmentSearch:
     def _retry_with_unbound_views(self) -> None:
         """Evaluate the best models with bound views with unbound ones too: a plan may happen to
         need no copy, so that they need no new operator either."""
-        bound = self._models.ranking(True)[: self._budget.unbound_retries]
-        self._models.add([replace(candidate, bind_views=False) for _, candidate in bound])
+        bound = [c for c, _ in self._models.ranking() if c.bind_views]
+        best = bound[: self._budget.unbound_retries]
+        self._models.add([replace(candidate, bind_views=False) for candidate in best])
 
     def _evaluate_hotspots(self, say: Progress) -> None:
         """In a large model, where not every interval is estimated: tile the largest operators and

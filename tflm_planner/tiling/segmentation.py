@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.transforms.tile.box_plan import Halo
+from tflm_planner.transforms.tile.operator_tiles import Border
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,6 +59,8 @@ class Segment:
     key: SegmentKey
     is_evaluated: bool = False
     """Whether the figures come from an evaluation, not from an estimate."""
+    border: Border = "waste"
+    """How tiles get the padding of the image's edge; of an evaluated segment the best way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Segmenter:
         self._cached_table = None
 
     def _forget_segmentations_with(self, segment: Segment, replaced: Segment | None) -> None:
-        """A segment that got worse changes only the segmentations that it is part of."""
+        """Forget the solutions that contain a segment which got worse; others do not change."""
         self._cached_table = None
         if replaced is None or not self._solved:
             return

@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import prod
 from typing import cast
 
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate
 from tflm_planner.tiling.estimate.tiles import TileEstimate
@@ -19,7 +20,7 @@ from tflm_planner.tiling.segmentation import Segment, Segmentation, SegmentKey
 from tflm_planner.transforms.row_loop import Edge, LoopedRegion
 from tflm_planner.transforms.tile.box_plan import Halo
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 TILE_ORDERS: tuple[Schedule, ...] = ("file", "best")
 """Orders of the tiled operators in which a candidate is evaluated."""
@@ -48,14 +49,15 @@ def looped_segment(estimate: LoopEstimate) -> Segment:
     )
 
 
-def evaluated_segment(segment: Segment, evaluation: Evaluation) -> Segment:
-    """The same segment with the figures of an evaluation."""
+def evaluated_segment(segment: Segment, evaluation: Evaluation, border: Border) -> Segment:
+    """The same segment with the figures of an evaluation, which was made with this border."""
     return replace(
         segment,
         head=evaluation.head,
         tail=evaluation.tail,
         instructions=max(evaluation.instructions, 0),
         is_evaluated=True,
+        border=border,
     )
 
 
@@ -97,14 +99,14 @@ def added_work(region: Region) -> int:
 def sample_by_promise(
     segmentations: list[Segmentation], budget: SearchBudget
 ) -> list[Segmentation]:
-    """The most promising segmentation first, then some of every promise, then all. What looks best
-    often breaks its promise, and a good one should be at hand whenever the search ends."""
+    """The most promising segmentation first, then a sample over all promises, then all. The best
+    promises are often broken, so others must have been evaluated whenever the search ends."""
     step = max(len(segmentations) // budget.batch, 1)
     return [*segmentations[:1], *segmentations[1::step], *segmentations]
 
 
 def first_batch(segments: Iterable[Segment], budget: SearchBudget) -> list[Segment]:
-    """The first few segments, each once; fewer of those whose evaluation takes long."""
+    """The first few segments, each once; fewer if their evaluation takes long."""
     batch: dict[SegmentKey, Segment] = {}
     most_work = budget.batch * budget.variants_segment
     for segment in segments:

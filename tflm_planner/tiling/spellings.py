@@ -62,7 +62,7 @@ class Offer:
 @dataclass(frozen=True)
 class _Offers:
     """The ways to write one operator. need: bytes that live while it runs as it is. offers: as it
-    is, then dearer ones with ever smaller distances, each at a higher rate than those before."""
+    is first; each further one takes more instructions, at a higher rate, for a smaller distance."""
 
     need: int
     offers: Sequence[Offer]
@@ -73,7 +73,8 @@ class _Offers:
         return [_rate(a, b) for a, b in pairwise(self.offers)]
 
     def at(self, rate: float) -> Offer:
-        """The offer to choose at a rate: the last one whose own rate is no higher."""
+        """The offer to choose at a rate: the last one whose saving, against the offer before, takes
+        no more instructions for a byte than that."""
         return self.offers[bisect_right(self.rates, rate)]
 
 
@@ -250,8 +251,8 @@ class Respelling(Generic[P]):
 def best_spellings(
     choice: SpellingChoice, as_it_is: P, permission: SpellingPermission, respelling: Respelling[P]
 ) -> P:
-    """The plan with the fewest bytes that `permission` allows, among a few that are made: first
-    with the freest spellings that are affordable, then with cheaper ones that come out as low."""
+    """The best of a few plans that `permission` allows: the lowest bytes, as few instructions as
+    possible. The freest affordable spellings are planned first, then cheaper ones."""
     search = _Search(choice, as_it_is, permission, respelling)
     for rate, level in search.affordable():
         search.try_out(rate, level)
@@ -290,8 +291,8 @@ class _Search(Generic[P]):
         return affordable[-_PLANS:]
 
     def try_out(self, rate: float, level: int) -> bool:
-        """Whether these spellings come about as low as the lowest; the best are the cheapest that
-        do."""
+        """Plan with these spellings; returns whether the result is within 0.5 % of the lowest plan.
+        Of the plans that are, `best` keeps the one with the fewest instructions."""
         spellings = self._choice.at(rate, level)
         if not spellings:
             return False
@@ -314,8 +315,8 @@ class _Search(Generic[P]):
         return self._known[spellings]
 
     def save(self) -> None:
-        """Leave operators below the reached height as they are, and find by bisection the lowest
-        rate that reaches it."""
+        """Save instructions: leave operators as they are that need less than the best plan's
+        height, and find the lowest rate that reaches this height, by bisection."""
         if self.best is self._as_it_is:
             return
         self.try_out(self._rate, self._figures.head)

@@ -66,21 +66,22 @@ def apply_regions(
     model: Model,
     regions: Sequence[R],
     rewrite: Callable[[R, list[Op]], str],
-    refused: type[TransformRefusedError] = TransformRefusedError,
 ) -> list[RegionResult[R]]:
     """Rewrite regions one by one. All positions refer to the model before the first rewrite.
-    Returns one result for each region, in their order. rewrite: returns a note. refused: the error
-    for regions that share an operator with an earlier one, or that would change the order of side
-    effects."""
+    Returns one result for each region, in their order. rewrite: returns a note. A region that
+    shares an operator with an earlier one, or that would change the order of side effects, is
+    refused."""
     ops_before = list(model.main.ops)
     results: list[RegionResult[R]] = []
     rewritten: set[Op] = set()
     for region, ops in [(r, [ops_before[i] for i in sorted(set(r.ops))]) for r in regions]:
         try:
             if any(op in rewritten for op in ops):
-                raise refused("regions share an operator")
+                raise TransformRefusedError("regions share an operator")
             if _reorders_effects(model.main.ops, ops):
-                raise refused("operators with side effects among it would change their order")
+                raise TransformRefusedError(
+                    "operators with side effects among it would change their order"
+                )
             results.append(RegionResult(region, rewrite(region, ops)))
             rewritten |= set(ops)
         except TransformRefusedError as error:

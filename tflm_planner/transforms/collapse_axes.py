@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.constants import integers
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES
 from tflm_planner.transforms.fold_transpose import is_private

@@ -20,13 +20,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tflm_planner.memory.problem import Plan, validate
+from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import reshape_output
 from tflm_planner.model.edit import drop_views, resize
 from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.operator_rules import SAME_PADDING
 from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
-from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 from tflm_planner.tflm.liveness import (
@@ -39,8 +40,6 @@ from tflm_planner.tflm.liveness import (
     timeline_of,
 )
 from tflm_planner.tflm.placement import placement_of
-
-_SAME = 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def scratch_faults(
 def _rows_read(op: Op, model: Model) -> int | None:
     """Rows of the result of a SAME window that SLICEs read, if they leave out the last ones."""
     window = window_of(op)
-    if window is None or op.options.padding != _SAME or window.kernel == (1, 1):
+    if window is None or op.options.padding != SAME_PADDING or window.kernel == (1, 1):
         return None
     (result,) = op.outputs
     outputs = set(model.main.outputs)

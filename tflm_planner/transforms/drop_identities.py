@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.edit import drop_operators
 from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.model.quantization import parameters
-from tflm_planner.ops.constants import integers
 
 
 def drop_identities(model: Model) -> list[str]:

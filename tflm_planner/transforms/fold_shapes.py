@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.edit import make_constants
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.constants import integers
 from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:

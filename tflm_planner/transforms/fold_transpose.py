@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import drop_views, resize, set_option
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.quantization import parameters
-from tflm_planner.ops.constants import integers
 
 _SIDES = ((0, "adjX", False), (1, "adjY", True))
 """Operand, its flag, and the flag that needs no copy."""

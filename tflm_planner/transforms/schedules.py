@@ -1,31 +1,48 @@
-"""Orders that are found in tenths of a second, for models that are made by the hundred.
+"""Orders and plans that are found in tenths of a second, for models that are made by the hundred.
 
-Trials and the final search share them, so that the same model has the same order in both.
+The search for tiles and the final planner share them, so that both give a model the same order.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import partial
 from typing import Literal
 
-from tflm_planner.memory.limits import OrderBudget
+from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, OrderBudget
 from tflm_planner.memory.order import best_order
 from tflm_planner.transforms.reorder import OrderSearch
 
 Schedule = Literal["file", "rpo", "best"]
 """The order that the file has, reverse post-order, or that of a short search."""
 _STATES = 1_500
-"""States of the search for an order of tiles: those that end later are rare, and a trial takes
+"""States of the search for an order of tiles: few searches end later, and an evaluation takes
 milliseconds."""
+
+
+class Effort(IntEnum):
+    """How long to look for a plan. Members compare by their rounds of packing."""
+
+    FIRST_FITS = 0
+    """Milliseconds."""
+    CLIMB = DEFAULT_PACK_BUDGET.rounds
+    """Tens of milliseconds."""
+    CAREFUL = 12 * DEFAULT_PACK_BUDGET.rounds
+    """Tenths of a second."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of packing, as compiled code takes them."""
+        return int(self)
 
 
 @dataclass(frozen=True)
 class PlanRecipe:
-    """How a trial planned a model. schedule: the order of its operators. rounds: of packing."""
+    """How an evaluation planned a model. schedule: the order of its operators."""
 
     schedule: Schedule = "file"
-    rounds: int = 0
+    effort: Effort = Effort.FIRST_FITS
 
 
 def quick_order(schedule: Schedule, states: int = _STATES) -> OrderSearch:

@@ -92,7 +92,7 @@ class Respell:
             _SpellingWriter(model, model.main, op, spelling).replace()
             return f"{op.label} spelled otherwise: {_describe(spelling)}"
 
-        return apply_regions(model, self.spellings, write, TransformRefusedError)
+        return apply_regions(model, self.spellings, write)
 
 
 def spell(model: Model, op: Op, spelling: Spelling) -> Op:

@@ -15,7 +15,8 @@ from tests.transforms.tiled import quick_differences, tiled
 from tests.verification.terms.proofs import changed, proof
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.ops.window import ROWS
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.terms import prove_by_terms
 
 Change = Callable[[Model], object]

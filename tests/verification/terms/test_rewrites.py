@@ -21,13 +21,14 @@ from tests.transforms.test_spelling import random_chain, random_spellings, respe
 from tests.transforms.tiled import RARE_KINDS, dialect_of, tiled
 from tests.verification.terms.proofs import HOST, changed, proof
 from tflm_planner.model.ir import Tensor
+from tflm_planner.ops.window import COLUMNS
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.transforms.tile.tile import COLUMNS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.terms import TermsProof
 
 NOT_WRITTEN = {"strings", "external_buffers"} | {n for n in MODELS if n.startswith("sparse")}

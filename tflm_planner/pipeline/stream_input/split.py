@@ -251,7 +251,7 @@ def _describe_split(split: StreamedPair) -> str:
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
     """Options for a plan that only shows where to split."""
-    return replace(options, search=replace(options.search, effort=_QUICK), tiles=None)
+    return replace(options, search=replace(options.search, exact_effort=_QUICK), tiles=None)
 
 
 def _optimistic_sram(pair: StreamedPair) -> int:

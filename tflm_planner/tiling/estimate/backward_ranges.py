@@ -73,8 +73,8 @@ class BackwardWalk:
     kept_rows: dict[Tensor, tuple[Grid, Grid]] = field(
         default_factory=dict[Tensor, "tuple[Grid, Grid]"]
     )
-    """Where halos are kept: the first row that this tile or a later one reads, and the row behind
-    the last one that exists at the end of the tile."""
+    """Where halos are kept, for each tile: the first row that it or a later tile reads, and the end
+    of the rows that exist after it."""
     uneven: dict[Tensor, Bools] = field(default_factory=dict[Tensor, Bools])
     """For which part counts the readers of a tensor need different rows."""
     last_reader: dict[Tensor, int] = field(default_factory=dict[Tensor, int])

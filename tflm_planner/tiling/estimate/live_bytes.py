@@ -25,8 +25,8 @@ from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, first_row
 from tflm_planner.tiling.estimate.ranges import Grid, Vector
 
 _FAR = 1 << 60
-"""More bytes than there are. Entries that stand for no tile are that far below zero, so that they
-never count as the peak."""
+"""Larger than any arena. Grid entries without a tile start at minus this, so they never become the
+maximum."""
 
 Entering = Mapping[Tensor, tuple[Grid, Grid]]
 """Tensor that enters -> its bytes while a tile reads it, and behind its last reader."""
@@ -51,8 +51,10 @@ class LiveBytes:
 
     def peak(self, first: int, entering: Collection[Tensor]) -> Vector:
         """Bytes of the head for the interval from `first` on, without the tensors that live
-        through it. The walk has come down to `first`. entering: tensors from before the interval
-        that nobody reads behind it."""
+        through it. The walk has come down to `first`, and `first` falls from call to call: what is
+        decided for one holds for all lower ones. entering: tensors from before the interval that
+        nobody reads behind it."""
+        assert first <= self._next_position, "`first` must fall from call to call"
         while self._next_position > first:
             self._next_position -= 1
             self._add_operator(self._next_position)

@@ -165,7 +165,7 @@ class _LoopInterval:
                 yield estimate
 
     def _estimate(self, rows: int, border: Edge) -> LoopEstimate | None:
-        """The estimate of a loop; None where it is impossible, or the same as another one."""
+        """The estimate of a loop; None if it is impossible, or equal to the masked one."""
         ops = self.ops
         try:
             loop = LoopedRegion(tuple(range(len(ops))), rows, border)

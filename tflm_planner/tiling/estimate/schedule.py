@@ -96,9 +96,9 @@ class LinearSchedule:
     def part_tail(self, position: int, axis: int, size: int) -> int:
         """Bytes of tail of such a part: a tile of channels keeps the parameters of these alone.
 
-        That is counted only where parts of the channels need less scratch or smaller weights.
-        Elsewhere they seldom help, and as cheap as they are they would crowd out parts of the
-        rows (squeezenet_11 with all operators: +19 %)."""
+        That is counted only if parts of the channels need less scratch or smaller weights. Without
+        this limit, such parts look cheap and crowd out parts of the rows, although they seldom help
+        (squeezenet_11 with all operators: +19 %)."""
         key = position, axis, size
         if key not in self._part_tail:
             self._part_tail[key] = self._tail_of_part(position, axis, size)
@@ -171,9 +171,8 @@ class LinearSchedule:
 
     @cached_property
     def narrow_positions(self) -> list[int]:
-        """Positions across whose start fewer bytes live than across their neighbours', and both
-        ends of the schedule. Of neighbouring positions with equally few bytes these are the first
-        and the last."""
+        """Both ends of the schedule, and positions across whose start fewer bytes live than at one
+        neighbour, and no more than at the other."""
         live = self.crossing_bytes
         inner = [
             p

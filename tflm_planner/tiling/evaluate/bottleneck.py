@@ -38,8 +38,8 @@ def _operator_at(
     scope: int,
     regions: Sequence[Region],
 ) -> int | None:
-    """The operator of the given model that runs at `scope`; for an operator of a tile the middle
-    one of its region, which is the first region behind the last untouched operator."""
+    """The operator of the given model that runs at `scope`. For an operator of a tile: the middle
+    operator of its region, which is the first region after the last untiled operator."""
     before = -1
     for op in tiled.model.main.ops:
         if op in tiled.position:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.memory.allocators.packing import ROUNDS
 from tflm_planner.tiling.options import Region, Tiling, TilingOptions
 from tflm_planner.transforms.row_loop import LoopedRegion
-from tflm_planner.transforms.schedules import PlanRecipe, Schedule
+from tflm_planner.transforms.schedules import Effort, PlanRecipe, Schedule
 from tflm_planner.transforms.tile.tile import TiledRegion
-
-FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
-"""How long to look for a plan: milliseconds, tens of milliseconds, tenths of a second."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +21,8 @@ class Candidate:
     """Whether every view must lie inside its parent, so that it costs no copy."""
     order: tuple[int, ...] | None = None
     """The running order of the given operators before tiling; None for the order as given."""
-    effort: int = FIRST_FITS
-    """How long to look for a plan: FIRST_FITS, CLIMB or CAREFUL."""
+    effort: Effort = Effort.FIRST_FITS
+    """How long to look for a plan."""
     tile_order: Schedule = "file"
     """The order of the operators after tiling: as tiles are made, in reverse post-order, or the
     result of a short search."""
@@ -114,6 +110,6 @@ def tiling_of(
         options.objective,
         order,
         tuple(sorted(evaluation.new_kinds)),
-        PlanRecipe(candidate.tile_order, ROUNDS * candidate.effort),
+        PlanRecipe(candidate.tile_order, candidate.effort),
         candidate.respell,
     )

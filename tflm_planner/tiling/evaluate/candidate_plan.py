@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
-from tflm_planner.memory.allocators.packing import ROUNDS, pack
+from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.reachability import entry_graphs
@@ -16,7 +16,7 @@ from tflm_planner.tflm.liveness import (
     view_aliases,
 )
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.tiled_model import TiledModel
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.spellings import (
@@ -26,6 +26,7 @@ from tflm_planner.tiling.spellings import (
     SpellingPermission,
     best_spellings,
 )
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.spelling import Spelling
 
 
@@ -61,7 +62,7 @@ def _plan(tiled: TiledModel, candidate: Candidate, options: TilingOptions) -> Pl
     binds = options.dialect and candidate.has_views and candidate.bind_views
     aliases = view_aliases(timeline, model.main) if binds else ()
     return PlannedCandidate(
-        tiled, timeline, problem, pack(problem, aliases, ROUNDS * candidate.effort)
+        tiled, timeline, problem, pack(problem, aliases, candidate.effort.rounds)
     )
 
 
@@ -71,7 +72,7 @@ def _plan_respelled(
     """The plan with operators in other spellings, within `most` instructions. Care is taken with
     the plan of the best spellings alone: they are chosen by quicker plans, of which there are a
     dozen."""
-    quick = replace(candidate, effort=min(candidate.effort, CLIMB))
+    quick = replace(candidate, effort=min(candidate.effort, Effort.CLIMB))
     planned = _respell(_plan(tiled, quick, options), quick, most, options)
     return planned if quick == candidate else _plan(planned.tiled, candidate, options)
 

@@ -18,13 +18,13 @@ from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tiling.evaluate.bottleneck import bottleneck_of
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, Candidate, Evaluation
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
 from tflm_planner.tiling.evaluate.candidate_plan import plan_candidate
 from tflm_planner.tiling.evaluate.tiled_model import GraphOrders, TiledModel
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect, scratch_faults
-from tflm_planner.transforms.schedules import Schedule
+from tflm_planner.transforms.schedules import Effort, Schedule
 
 
 def evaluate(model: Model, candidate: Candidate, options: TilingOptions) -> Evaluation | None:
@@ -61,9 +61,9 @@ def evaluate_family(
 def _plan_and_count(
     tiled: TiledModel, candidate: Candidate, options: TilingOptions
 ) -> Evaluation | None:
-    """Plan the ordered model and count; None where the plan is unsound, or where TFLM cannot run an
-    operator that is no view, because of its element types, or computes one wrong that was right.
-    Changes the model."""
+    """Plan the ordered model, which changes it, and count. None if the plan is unsound, if TFLM has
+    no kernel for the element types of an operator that is not a view, or if the target computes an
+    operator wrongly that it computed correctly before tiling."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
     planned = plan_candidate(tiled, candidate, options)
@@ -72,7 +72,7 @@ def _plan_and_count(
     bottleneck = bottleneck_of(tiled, timeline, offsets, candidate.regions)
     if dialect:
         Dialect(offsets).apply(model)
-        careful = candidate.effort >= CAREFUL
+        careful = candidate.effort >= Effort.CAREFUL
         overlaps_of = options.input_overlaps_of
         if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of):
             return None

@@ -6,7 +6,7 @@ cut out of the model; the figures then say what the candidate adds to the untile
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -69,7 +69,7 @@ class Evaluator:
         self.model: Model = read_model(data)
         run(self.model, Normalize())
         self._schedules: dict[tuple[int, ...], LinearSchedule] = {}
-        self._tile_estimates: dict[tuple[int, ...], dict[HaloPolicy, list[TileEstimate]]] = {}
+        self._tile_estimates: dict[tuple[tuple[int, ...], HaloPolicy], list[TileEstimate]] = {}
         self._loop_estimators: dict[tuple[int, ...], LoopEstimator] = {}
         self._signatures: dict[tuple[int, ...], IntervalSignatures] = {}
         self._untiled: dict[tuple[tuple[int, ...], int, int], Evaluation | None] = {}
@@ -97,9 +97,14 @@ class Evaluator:
             self._loop_estimators[order] = LoopEstimator(self.linear_schedule(order))
         return self._loop_estimators[order]
 
-    def known_tile_estimates(self, order: tuple[int, ...]) -> dict[HaloPolicy, list[TileEstimate]]:
-        """Estimates that searches of this order have stored; they add theirs here."""
-        return self._tile_estimates.setdefault(order, {})
+    def tile_estimates(
+        self, order: tuple[int, ...], policy: HaloPolicy, make: Callable[[], list[TileEstimate]]
+    ) -> list[TileEstimate]:
+        """Estimates for the schedule of an order: made once, for all searches."""
+        key = order, policy
+        if key not in self._tile_estimates:
+            self._tile_estimates[key] = make()
+        return self._tile_estimates[key]
 
     def key(self, request: EvaluationRequest) -> Hashable:
         """Equal for requests with the same evaluation: blocks of a network repeat."""

@@ -209,8 +209,8 @@ class _JobQueue(Generic[T]):
 
 
 def _feed_child(child: _Child, queue: _JobQueue[Any], poll_seconds: float) -> None:
-    """Have a child run jobs as long as there are any: one that it works on, and a second one while
-    there are enough for all. Jobs that it does not finish are left to the caller."""
+    """Have a child run jobs as long as there are any. It holds one job that it works on, and a
+    second one while enough jobs are left. The caller runs the jobs that it does not finish."""
     while not child.ready.wait(poll_seconds):
         if queue.is_closed:
             return

@@ -4,13 +4,13 @@ fewest bytes live.
     large --+-- shrink --> y        before | large  shrink  shrink | y  z   behind
             +-- shrink --> z               +-----------------------+
 
-The cut behind an operator takes in all that has to run first, and those consumers that leave fewer
-bytes alive once they have run too. Each operator taken in costs `price` bytes, so that a small gain
-does not move the cut far away.
+The cut behind an operator takes in all that has to run first. It also takes in consumers where
+fewer bytes live after them. Each operator taken in costs `price` bytes, so that a small gain does
+not move the cut far away.
 
-A set of operators that has run (an ideal of the graph) leaves alive the tensors that it made and
-that somebody else reads; the ideal that leaves the least is a minimum cut (Picard 1976). It knows a
-DAG and bytes; it must not know what operators do.
+After a set of operators has run (an ideal of the graph), the tensors live that it made and that
+others read. The ideal after which the fewest bytes live is a minimum cut (Picard 1976). This module
+knows a DAG and bytes; it must not know what operators do.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class MinimumCuts:
         return frozenset(seen)
 
     def behind(self, nodes: Collection[int], price: int) -> frozenset[int]:
-        """Of the sets that hold the nodes and all that they wait for, the one that leaves the
-        fewest bytes alive, where each operator more costs `price` bytes; of equals the smallest."""
+        """The cheapest set that contains `nodes` and their ancestors. A set costs the bytes alive
+        after it, plus `price` per operator. The smallest set wins ties."""
         required = self._mask(self.ancestors(nodes))
         room = self._network.room_left(
             np.where(required, _INFINITE, 0), np.where(required, 0, price)
@@ -65,8 +65,8 @@ class MinimumCuts:
         return self._network.source_side(room)
 
     def before(self, nodes: Collection[int], price: int) -> frozenset[int]:
-        """Of the sets without the nodes and all that wait for them, the one that leaves the fewest
-        bytes alive, where each operator less costs `price` bytes; of equals the largest."""
+        """The cheapest set that contains neither `nodes` nor their descendants. A set costs the
+        bytes alive after it, plus `price` per operator left out. The largest set wins ties."""
         excluded = self._mask(self.descendants(nodes))
         room = self._network.room_left(
             np.where(excluded, 0, price), np.where(excluded, _INFINITE, 0)

@@ -97,7 +97,7 @@ def estimate_order(
     peak = best_contracted_order(dag, _regions(dag, hotspots, halos, budget), budget).peak
     if peak >= most:
         return None
-    # Tiles may need less than was assumed: then what is around them should need less too.
+    # If tiles need less than assumed, the order around them should have a lower peak too.
     small_halos = [n // budget.hotspot_halo_share for n in halos]
     regions = _regions(dag, hotspots, small_halos, budget)
     return HotspotOrder(peak, best_contracted_order(dag, regions, budget))

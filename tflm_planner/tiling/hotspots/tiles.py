@@ -17,17 +17,19 @@ from tflm_planner.cost.case import Case, Operand
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, Evaluation
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.contraction import ContractedOrder
 from tflm_planner.tiling.hotspots.orders import HotspotOrder, Hotspots, estimate_order, hotspot_sets
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
 
 Span = tuple[int, int]
@@ -133,14 +135,14 @@ class HotspotTiles:
             return None
         regions = sorted(chosen, key=lambda r: r.ops)
         self._work += sum(r.splits[0][1] * len(r.ops) for r in regions)
-        return Candidate(tuple(regions), False, contracted.order, CLIMB)
+        return Candidate(tuple(regions), False, contracted.order, Effort.CLIMB)
 
     def _options_of_largest(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
     ) -> list[HotspotOption]:
         """Options of the hotspot that needs most bytes. If the head is the objective: its smallest
-        tiles, and larger ones that need hardly more. If the tail counts too, to which every tile
-        adds: the largest tiles first, until more tiles cannot beat the best model."""
+        tiles, and larger ones that need hardly more. If the tail counts too: the largest tiles
+        first, until more tiles cannot beat the best model, because every tile adds to the tail."""
         if self.options.objective == "head":
             return self._smallest_tiles(schedule, order, span)
         options = self._options_of(schedule, order, span, least_head)
@@ -162,10 +164,10 @@ class HotspotTiles:
     def _may_help(
         self, parts: int, least_head: int, tail: int, known: Sequence[HotspotOption]
     ) -> bool:
-        """Whether so many tiles may need less than the `known` options, which have fewer, and than
-        the best model. n times as many tiles need an n-th of the bytes at best, and no less than
-        `least_head`, and add n times as much to the tail. tail: bytes that the tiles add to it,
-        without what joins them."""
+        """Whether `parts` tiles may need fewer bytes than the `known` options, which have fewer
+        tiles, and than the best model. At best, n times as many tiles need an n-th of the head, but
+        at least `least_head`, and they add n times as much to the tail. tail: bytes that the tiles
+        add to it, without what joins them."""
         if not known:
             return not self._is_vain(least_head, tail)
         last = max(known, key=lambda o: o.parts)
@@ -223,8 +225,8 @@ class HotspotTiles:
     def _options_of(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, enough: int
     ) -> list[HotspotOption]:
-        """A hotspot in smaller and smaller tiles, until it needs no more than `enough` bytes of
-        head, or smaller ones cannot help."""
+        """A hotspot in smaller and smaller tiles, until its head is at most `enough` bytes, or even
+        smaller tiles cannot help."""
         first, end = span
         options: list[HotspotOption] = []
         work, tail = 0, sum(schedule.tail[first:end])
@@ -274,7 +276,7 @@ class HotspotTiles:
         pairs = zip(keys, regions, strict=True)
         unknown = [(key, region) for key, region in pairs if key not in self._evaluations]
         requests = [
-            EvaluationRequest(Candidate((region,), False, None, CLIMB), span, order)
+            EvaluationRequest(Candidate((region,), False, None, Effort.CLIMB), span, order)
             for _, region in unknown
         ]
         self.evaluated += len(requests)

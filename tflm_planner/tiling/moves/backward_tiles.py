@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tflm_planner.model.ir import Tensor
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 def with_backward_tiles(candidate: Candidate) -> list[Candidate]:
@@ -42,8 +44,8 @@ def _reverse_regions(candidate: Candidate, chosen: set[int]) -> Candidate:
 def backward_candidates(
     schedule: LinearSchedule, order: tuple[int, ...], head: int, border: Border
 ) -> Iterator[Candidate]:
-    """Single operators of the longest chain of overlapping tensors, tiled backward. There are none
-    where the plan of the untiled model, of `head` bytes, is no higher than some operator needs."""
+    """Single operators of the longest chain of overlapping tensors, tiled backward. None if the
+    untiled model's plan, of `head` bytes, is as low as its largest operator allows."""
     budget = schedule.options.search_budget
     if head <= max(schedule.live_bytes, default=0):
         return
@@ -55,7 +57,7 @@ def backward_candidates(
         for parts in budget.backward_part_counts:
             if parts <= rows:
                 region = TiledRegion((position,), ((ROWS, parts),), border=border, backward=True)
-                yield Candidate((region,), True, order, CLIMB)
+                yield Candidate((region,), True, order, Effort.CLIMB)
 
 
 def _longest_chain(schedule: LinearSchedule) -> list[int]:

@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tflm_planner.ops.window import COLUMNS, ROWS
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import COLUMNS, ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 _NO_LIMIT = 1 << 60
 
@@ -61,9 +63,9 @@ class _PatchStages:
     )
 
     def estimate(self, sides: tuple[int, int], most: int) -> int | None:
-        """Bytes of the input, of the result, and of one patch of everything between, halos
-        included, about. None where that is `most` or more, or the stage is impossible, too large
-        or too slow. sides: parts of rows, parts of columns."""
+        """Estimated bytes: the input, the result, and one patch of everything between with its
+        halo. None if that is not below `most`, or if the stage is impossible, too large or too
+        slow. sides: parts of rows, parts of columns."""
         schedule, patches = self.schedule, math.prod(sides)
         tail = 0
         if schedule.options.objective == "arena":
@@ -91,8 +93,8 @@ class _PatchStages:
         return max(max((n - self.schedule.crossing_bytes[0] for n in live), default=0), 0)
 
     def _instruction_factor(self, axis: int, parts: int) -> float:
-        """How many times the instructions of the untiled stage it takes in parts along one axis;
-        infinite where that is impossible or takes more than is allowed."""
+        """Instructions of the stage in parts along one axis, relative to the untiled stage.
+        Infinite if that is impossible or takes more than is allowed."""
         if (axis, parts) not in self._known_factors:
             limits = EstimateLimits(_NO_LIMIT, self.allowed_instructions)
             estimates = estimate_tiles(self.schedule, self.end, axis, [parts], [0], limits)
@@ -107,7 +109,9 @@ def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Ca
     for stage in stages:
         behind = [r for r in candidate.regions if min(r.ops) > stage.ops[-1]]
         regions = (stage, *behind)
-        yield replace(candidate, regions=regions, bind_views=False, tile_order="file", effort=CLIMB)
+        yield replace(
+            candidate, regions=regions, bind_views=False, tile_order="file", effort=Effort.CLIMB
+        )
 
 
 def along_columns(region: TiledRegion) -> Iterator[TiledRegion]:

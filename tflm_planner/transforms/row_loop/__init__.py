@@ -1,8 +1,8 @@
 """Streaming: regions of the graph run a few rows at a time inside one WHILE.
 
     LoopedRegion(ops=(2, 3, 4), rows=2, border="reverse")   what to stream, and how
-    can_stream(model, region)                               its geometry, or why not
-    ApplyLoops((region, ...))                               the pass
+    geometry.geometry(graph, operators, region)             its geometry, or why not
+    loop_region(model, region, operators)                   puts it into a loop
 
 Halos are carried from turn to turn, so nothing is computed twice; the number of operators does not
 depend on the image. This is exact: every element is computed by the same sum as before; where a
@@ -12,17 +12,15 @@ A region ends before a global pool. No stock operator gives the sum of an int8 p
 rounded, and the sum of a float pool depends on its order; such a pool's operand is small anyway.
 """
 
-from tflm_planner.transforms.row_loop.apply import ApplyLoops, can_stream, loop_region
+from tflm_planner.transforms.row_loop.apply import loop_region
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry
 from tflm_planner.transforms.row_loop.loop import EDGES, Edge, LoopedRegion, NotStreamableError
 
 __all__ = [
     "EDGES",
-    "ApplyLoops",
     "Edge",
     "LoopGeometry",
     "LoopedRegion",
     "NotStreamableError",
-    "can_stream",
     "loop_region",
 ]  # fmt: skip

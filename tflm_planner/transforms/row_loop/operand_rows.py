@@ -14,16 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor, quote
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
 from tflm_planner.ops.axis_rules import Same, Slide
-from tflm_planner.ops.constants import integers
-from tflm_planner.ops.window import Window, window_of
+from tflm_planner.ops.window import COLUMNS, ROWS, Window, window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 
-ROWS, COLUMNS, CHANNELS = 1, 2, 3
 DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
 """Element types that every operator of a loop takes."""
 _BY_ROW = ELEMENT_WISE | {"SOFTMAX", "CONCATENATION", "PAD", "PADV2"}

@@ -9,12 +9,12 @@ Rows from the top down only. It knows one turn at a time; counts come from `geom
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.operator_rules import VALID_PADDING
 from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import height, row_elements
 from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
 
-_VALID = 1
 Range = tuple[int, int]
 """Rows from, to; half-open."""
 
@@ -56,7 +56,7 @@ class Unrolled:
             return first
         computed = draft.tensor(out, out.name, with_rows(out, wanted[1] - wanted[0]))
         operands = [tiles.get(i, t) for i, t in enumerate(op.inputs)]
-        changed = {"padding": _VALID} if window_of(op) is not None else {}
+        changed = {"padding": VALID_PADDING} if window_of(op) is not None else {}
         draft.clone(op, operands, [computed], **changed)
         return computed
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Tensor
-from tflm_planner.transforms.row_loop.operand_rows import DTYPES, ROWS, OperandRows, gathers, height
+from tflm_planner.ops.window import ROWS
+from tflm_planner.transforms.row_loop.operand_rows import DTYPES, OperandRows, gathers, height
 
 
 class RowOps:

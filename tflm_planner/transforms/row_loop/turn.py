@@ -19,12 +19,11 @@ import numpy.typing as npt
 
 from tflm_planner.model.draft import unit_scale
 from tflm_planner.model.ir import Tensor
+from tflm_planner.model.operator_rules import VALID_PADDING
 from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height
 from tflm_planner.transforms.row_loop.row_ops import RowOps, with_rows
-
-_VALID = 1
 
 
 class Turn(ABC):
@@ -78,7 +77,7 @@ class Turn(ABC):
                 None if t is None else draft.same(t) if t.is_constant else tiles[i]
                 for i, t in enumerate(op.inputs)
             ]
-            changed = {"padding": _VALID} if window_of(op) is not None else {}
+            changed = {"padding": VALID_PADDING} if window_of(op) is not None else {}
             draft.clone(op, operands, [loop_rows[out]], **changed)
             self._carry_on()
         return loop_rows[shape.result]

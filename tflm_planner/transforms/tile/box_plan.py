@@ -119,8 +119,8 @@ class BoxPlan:
         return self._recipes[key]
 
     def early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
-        """The padding that blocks of a tensor get before they are joined: the most that any reader
-        wants or, where nothing may be kept twice, the padding that all readers want alike."""
+        """Padding added to blocks before they are joined: the maximum over all readers. With border
+        "ahead" only if all readers need the same padding, else None."""
         borders = self._blocks.pads.get(tensor, set())
         if not borders or (self._how.border == "ahead" and len(borders) > 1):
             return None
@@ -128,8 +128,8 @@ class BoxPlan:
         return tuple((max(low), max(high)) for low, high in sides)
 
     def _plan(self, needs: dict[Tensor, list[Box]]) -> dict[Tensor, Box]:
-        """The box of every tensor of the region. First only the boxes that are used are found, then
-        those that must be computed for them."""
+        """The box of every tensor of the region: of what is used in the first call, of what must be
+        computed for that in later ones."""
         boxes: dict[Tensor, Box] = {}
         for op in reversed(self._ops):
             for t in op.outputs:
@@ -141,9 +141,8 @@ class BoxPlan:
         return boxes
 
     def _widen_box(self, op: Op, tensor: Tensor, box: Box) -> Box:
-        """`box`, with an axis taken whole where the operator cannot compute it in parts, and the
-        whole region uses no more of it than this tile does: a slice of the result of SOFTMAX, for
-        example."""
+        """`box`, with an axis taken whole if the operator cannot compute it in parts, and this tile
+        uses as much of it as the whole region: as in a slice of the result of SOFTMAX."""
         index = next(i for i, t in enumerate(op.outputs) if t is tensor)
         links, full = axis_map(op), full_box(tensor)
         used = box if self._used is None else self._used[tensor]

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.operator_rules import VALID_PADDING
 from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
-from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
@@ -27,7 +28,6 @@ from tflm_planner.transforms.tile.resizing import resize_form
 from tflm_planner.transforms.tile.windows import (
     AHEAD,
     BORDERS,
-    VALID,
     Border,
     Form,
     Sliding,
@@ -174,7 +174,7 @@ def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
         return
     out, reach = forms[1].rows, (window.kernel[1] - 1) * window.dilation[1] + 1
     total = max((out - 1) * window.stride[1] + reach - width, 0)
-    if not computes_single_row(op, width, out, 0 if padding == VALID else total // 2):
+    if not computes_single_row(op, width, out, 0 if padding == VALID_PADDING else total // 2):
         raise NotTileableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
 
 
@@ -196,7 +196,7 @@ def _transposed_convolution(asked: _Wanted, plain: OperatorTile) -> OperatorTile
             rule = asked.rule(axis)
             assert isinstance(rule, Scatter)
             forms.append(scatter_form(rule, plain.out[axis], asked.size(axis)))
-        plain = replace(_with_forms(plain, 2, forms), options=(("padding", VALID),))
+        plain = replace(_with_forms(plain, 2, forms), options=(("padding", VALID_PADDING),))
     return replace(plain, constants=((0, extents(plain.out)),))
 
 

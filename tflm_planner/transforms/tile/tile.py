@@ -19,16 +19,13 @@ from tflm_planner.model.draft import Draft, is_convex
 from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.macs import total_macs
+from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.transforms.axis_graph import blocks
-from tflm_planner.transforms.base import apply_regions
 from tflm_planner.transforms.tile.box_plan import HALOS, Cutting, Halo
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import SUM, PartialSums
 from tflm_planner.transforms.tile.tiler import Tiler
-
-ROWS, COLUMNS, CHANNELS = 1, 2, 3
-"""Axes of an image tensor."""
 
 
 @dataclass(frozen=True)
@@ -66,36 +63,16 @@ def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> 
     return TiledRegion(tuple(range(first, last + 1)), splits, **more)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class TileRegions:
-    """Puts regions into tiles; a region that cannot be tiled stays as it is, with a note.
-
-    inexact: whether sums may be split, which changes bits.
-    """
-
-    schemes: tuple[TiledRegion, ...]
-    inexact: bool = False
-
-    def apply(self, model: Model) -> list[str]:
-        """See the class."""
-
-        def rewrite(scheme: TiledRegion, ops: Sequence[Op]) -> str:
-            return tile_region(model, scheme, ops, inexact=self.inexact)
-
-        results = apply_regions(model, self.schemes, rewrite, NotTileableError)
-        return [result.note for result in results]
-
-
 def tile_region(
-    model: Model, scheme: TiledRegion, region: Sequence[Op], *, inexact: bool = False
+    model: Model, region: TiledRegion, ops: Sequence[Op], *, inexact: bool = False
 ) -> str:
-    """Put the tiles of `region` in its place; a note on them. Raises NotTileableError; the model
-    is then as it was. `inexact`: whether sums may be split."""
-    if not (scheme.exact or inexact):
+    """Put tiles in the place of `ops`, the operators of the region; returns a note on them. Raises
+    NotTileableError; the model is then as it was. inexact: whether sums may be split."""
+    if not (region.exact or inexact):
         raise NotTileableError("to split a sum changes bits; --allow-inexact does it")
-    draft = draft_tiles(model, scheme, region)
-    note = _note(scheme, region, draft)
-    draft.commit(region)
+    draft = draft_tiles(model, region, ops)
+    note = _note(region, ops, draft)
+    draft.commit(ops)
     return note
 
 
@@ -109,7 +86,7 @@ class Patch:
     blocks: bool = False
     border: Border = "pad"
 
-    def scheme(self, graph: Graph) -> TiledRegion:
+    def region(self, graph: Graph) -> TiledRegion:
         """The same as a region of a graph."""
         count = self.stage
         if self.blocks:
@@ -117,29 +94,25 @@ class Patch:
         count = min(count, len(graph.ops))
         return band(0, count - 1, self.p, columns=self.p, border=self.border)
 
-    def apply(self, model: Model) -> list[str]:
-        """See the class."""
-        return TileRegions((self.scheme(model.main),)).apply(model)
 
-
-def draft_tiles(model: Model, scheme: TiledRegion, region: Sequence[Op]) -> Draft:
-    """The tiles of a region, not yet in the model. Raises NotTileableError."""
-    for op in region:
+def draft_tiles(model: Model, region: TiledRegion, ops: Sequence[Op]) -> Draft:
+    """The tiles of a region, not yet in the model. ops: its operators. Raises NotTileableError."""
+    for op in ops:
         if has_side_effects(op):
             raise NotTileableError(f"{op.label} has side effects or unknown meaning")
-    if not is_convex(model.main.ops, region):
+    if not is_convex(model.main.ops, ops):
         raise NotTileableError("a path leaves the region and comes back")
-    how = Cutting(scheme.splits, scheme.halo, scheme.border, scheme.backward, scheme.eager)
-    maker = Tiler if scheme.exact else PartialSums
-    return maker(model, model.main, region, how).build()
+    how = Cutting(region.splits, region.halo, region.border, region.backward, region.eager)
+    maker = Tiler if region.exact else PartialSums
+    return maker(model, model.main, ops, how).build()
 
 
-def _note(scheme: TiledRegion, region: Sequence[Op], draft: Draft) -> str:
-    before, after = total_macs(region), total_macs(draft.ops)
+def _note(region: TiledRegion, ops: Sequence[Op], draft: Draft) -> str:
+    before, after = total_macs(ops), total_macs(draft.ops)
     names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels", SUM: "a sum (NOT exact)"}
-    how = " x ".join(f"{n} parts of {names.get(a, f'axis {a}')}" for a, n in scheme.splits)
+    how = " x ".join(f"{n} parts of {names.get(a, f'axis {a}')}" for a, n in region.splits)
     more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
     return (
-        f"tiled {len(region)} operators from {region[0].label} to {region[-1].label}: {how}, "
+        f"tiled {len(ops)} operators from {ops[0].label} to {ops[-1].label}: {how}, "
         f"{len(draft.ops)} operators{more}"
     )

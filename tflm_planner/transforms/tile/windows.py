@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
 from tflm_planner.ops.axis_rules import Range, Scatter, Slide
 from tflm_planner.transforms.tile.boxes import NotTileableError
 
@@ -25,7 +26,6 @@ compute more rows than wanted. Where halos are kept, blocks can be padded before
 "once" in any case, at the cost of keeping more."""
 AHEAD: tuple[Border, ...] = ("ahead", "once")
 BORDERS: tuple[Border, ...] = ("pad", "waste", *AHEAD)
-SAME, VALID = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ def window_forms(
     same = len(sames) == len(axes)
     exact = same and all(f.out == a.wanted for f, a in zip(sames, axes, strict=True))
     if all(f.pads == (0, 0) for f in valid):
-        return valid, VALID
+        return valid, VALID_PADDING
     if same and (exact or border == "waste" or is_pool):
-        return sames, SAME
-    return None if is_pool else (valid, VALID)
+        return sames, SAME_PADDING
+    return None if is_pool else (valid, VALID_PADDING)
 
 
 def scatter_form(rule: Scatter, wanted: Range, size: int) -> Form:
@@ -128,6 +128,6 @@ def _same_form(slide: Slide, start: int, first: int, last: int, pad: int) -> For
 
 
 __all__ = [
-    "AHEAD", "BORDERS", "SAME", "VALID", "Border", "Form", "Sliding", "scatter_form",
+    "AHEAD", "BORDERS", "Border", "Form", "Sliding", "scatter_form",
     "window_forms",
 ]  # fmt: skip

@@ -14,8 +14,8 @@ their axes are merged (`transforms.collapse_axes`). This module must not know pl
 
 from __future__ import annotations
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op
-from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.kernels.cmsis_nn.single_rows import computes_single_row
 from tflm_planner.tflm.target import Target
