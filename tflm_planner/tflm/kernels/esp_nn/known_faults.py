@@ -23,8 +23,10 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.kernels.esp_nn.releases import (
+    FC_TAKES_ANY_ADDRESS,
     RUNS_GROUPS,
     S3_COUNTS_ALIGNED_COPIES,
+    S3_PADS_BY_NEED,
     Release,
     spell,
 )
@@ -53,7 +55,8 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
     if op.kind == "SOFTMAX":
         return _softmax_fault(op, release)
     if op.kind == "FULLY_CONNECTED" and target.extension == "pie-s3":
-        return _fully_connected_fault(op, release)
+        mended = release >= FC_TAKES_ANY_ADDRESS
+        return None if mended else _fully_connected_fault(op, release)
     geometry, window = geometry_of(op), window_of(op)
     if geometry is None or window is None or not window.undilated:
         return None
@@ -118,13 +121,8 @@ def _convolution_fault(g: ConvShape, release: Release) -> str | None:
     pads_end = release >= S3_COUNTS_ALIGNED_COPIES
     if g.pointwise or (pads_end and (copies_windows(g) or not any(g.pad))):
         return None
-    reach = [
-        (out - 1) * step + kernel > size + 2 * pad
-        for out, step, kernel, size, pad in zip(
-            g.output, g.stride, g.kernel, g.image, g.pad, strict=True
-        )
-    ]
-    if not any(reach):
+    has_more = [end > pad for end, pad in zip(g.trailing, g.pad, strict=True)]
+    if release >= S3_PADS_BY_NEED or not any(has_more):
         return None
     return (
         f"ESP-NN {spell(release)} pads as much below and at the right as above and at the left, "
