@@ -228,6 +228,9 @@ def test_sizes_that_esp_nn_misreads_are_in_doubt() -> None:
     [
         (Shape("depthwise", 49, 20, 32, 32, 3, 3, 2, 2), "esp32s3/esp-nn-1.2.3", "issue 30"),
         (Shape("depthwise", 49, 20, 32, 32, 3, 3), "esp32s3/esp-nn-1.2.3", None),
+        (Shape("depthwise", 49, 40, 1, 8, 10, 8), "esp32s3/esp-nn-1.1.2", "16 bytes beyond"),
+        (Shape("depthwise", 49, 40, 1, 8, 10, 8), "esp32s3/esp-nn-1.2.0", None),
+        (Shape("depthwise", 9, 9, 1, 8, 5, 5), "esp32s3/esp-nn-1.1.2", None),
         (Shape("conv", 49, 20, 32, 32, 3, 3, 2, 2), "esp32s3/esp-nn-1.2.3", "issue 31"),
         (Shape("conv", 48, 20, 32, 32, 3, 3, 2, 2), "esp32s3/esp-nn-1.2.3", None),
         (Shape("conv", 48, 20, 32, 32, 3, 3, 2, 2), "esp32s3/esp-nn-1.1.2", "issue 31"),
