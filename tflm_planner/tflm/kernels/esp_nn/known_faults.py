@@ -5,8 +5,8 @@ espressif/esp-nn:
 
     depthwise 3x3, 16 channels     only padding of (0, 0) and (1, 1) has a path that fits its
     or a multiple                  scratch; any other writes beyond it (issue 30)
-    depthwise, 4 n results for     before 1.2.0 the room that aligns int16 copies of filter and image
-    an input channel               is counted in elements, and asked for in bytes
+    depthwise, 4 n results for     before 1.2.0 the room that aligns int16 copies of filter and
+    an input channel               image is counted in elements, and asked for in bytes
     3x3 steps with SAME            the S3 pads leading rows on both sides: where a window reaches
                                    further below or to the right, it reads what follows (issue 31)
     SOFTMAX, 3 dimensions or more  scratch is asked for by the second dimension, and written by the
@@ -114,8 +114,8 @@ def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
     if beyond > 0:
         return (
             f"ESP-NN {spell(release)} writes {beyond} bytes beyond the scratch that it asks for "
-            f"where a depthwise convolution has {g.multiplier} results for an input channel, planned "
-            "or not; 1.2.0 and later, or CONFIG_NN_ANSI_C, are right"
+            f"where a depthwise convolution has {g.multiplier} results for an input channel, "
+            "planned or not; 1.2.0 and later, or CONFIG_NN_ANSI_C, are right"
         )
     narrow = g.multiplier == 1 and g.depth % 16 == 0 and g.kernel == (3, 3)
     if not narrow or g.pad in ((0, 0), (1, 1)):
@@ -127,8 +127,8 @@ def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
 
 
 def _beyond_s16_scratch(g: ConvShape) -> int:
-    """Bytes beyond its scratch that a depthwise convolution writes before 1.2.0: it aligns copies by
-    up to 16 elements of two bytes, and asks for 16 bytes. A buffer's size is rounded up to 16."""
+    """Bytes beyond its scratch that a depthwise convolution writes before 1.2.0: it aligns copies
+    by up to 16 elements of two bytes, and asks for 16 bytes. A buffer's size is rounded up."""
     if g.multiplier % 4:
         return 0
     filters = g.taps * g.depth * g.multiplier
