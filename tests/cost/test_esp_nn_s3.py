@@ -113,6 +113,14 @@ def test_pixels_of_1x1_convolutions_go_in_eights() -> None:
     assert 2 * instructions(four) > 3 * instructions(eight)
 
 
+def test_channels_are_rounded_up_where_each_has_one_result() -> None:
+    """In vectors of eight: four results cost what eight do, but six channels are placed apart."""
+    four, eight = depthwise(12, 10, 3, 1, multiplier=4), depthwise(12, 10, 3, 1, multiplier=8)
+    assert instructions(four) <= instructions(eight)
+    six, whole = depthwise(12, 10, 5, 6), depthwise(12, 10, 5, 8)
+    assert instructions(six) > instructions(whole) + 6 * (12 * 12 + 10 * 10)
+
+
 @pytest.mark.parametrize(
     "case",
     [

@@ -83,7 +83,7 @@ def _window(w: WindowCounts) -> Counts:
 
 def _rows(w: WindowCounts, shape: ConvShape) -> Counts:
     """Filters that are summed and, if need be, copied; inputs that are padded; then products."""
-    row = w.kernel[1] * w.channels[0]
+    row = max(w.kernel[1] * w.channels[0], 1)
     rows, steps = w.channels[1] * w.kernel[0], align_up(row, _LANES) // _LANES - 1
     is_copied = row % _LANES != 0
     outputs = w.pixels * w.channels[1]
@@ -144,10 +144,10 @@ def _widened_channels(w: WindowCounts, shape: ConvShape) -> Counts:
 
 
 def _eight(w: WindowCounts) -> Counts:
-    """Eight channels at a time, on filter and input as int16; channels that fill no vector are
-    rounded up, element by element."""
+    """Eight results at a time, on filter and input as int16; channels that fill no vector are
+    rounded up, element by element, unless each has several results."""
     (depth, channels), elements = w.channels, w.batch * w.input[0] * w.input[1] * w.channels[0]
-    fills = channels % _HALF == 0
+    fills = channels > depth or channels % _HALF == 0
     eights = align_up(channels, _HALF) // _HALF
     return {
         "weight": w.batch * w.taps * channels, "widened": elements,
