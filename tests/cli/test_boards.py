@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from tests.command import Run
-from tests.conftest import ROOT
+from tests.conftest import ROOT, published_path
 from tests.models.handmade import MODELS
 from tests.models.small import narrow_rows
 from tflm_planner.pipeline import api
@@ -146,6 +146,12 @@ def test_what_is_no_model_is_refused(model: Path, run) -> None:
     assert "not a TFLite model" in run("compare", model).refused(5)
 
 
+def test_targets_that_are_no_boards_are_not_called_so(model: Path, run) -> None:
+    asked = "compare", model, "--as-is", "-t", "esp32s3/esp-nn-1.2.6"
+    assert "on 2 targets" in run(*asked, "-t", "cortex-m4/cmsis-nn").out
+    assert "on 2 boards" in run(*asked, "-t", "nano33ble").out
+
+
 # --- check --------------------------------------------------------------------------------------
 
 
@@ -164,6 +170,19 @@ def test_an_arena_that_is_only_at_least_known_does_not_pass(model: Path, run) ->
     assert run("check", model, "-t", "esp32s3", "--allow-at-least").code == 0
     pinned = run("check", model, "-t", "esp32s3/esp-nn-1.2.3", "--max-arena", "200K")
     assert pinned.code == 0
+
+
+def test_releases_of_a_library_are_checked_together(run) -> None:
+    """okay_nabu, whose arena 1.2.1 broke."""
+    path = published_path("okay_nabu")
+    targets = [f"esp32s3/esp-nn-{release}" for release in ("1.1.2", "1.2.1")]
+    asked = "check", path, "-t", targets[0], "-t", targets[1], "--max-arena", 30_000
+    done = run(*asked)
+    assert done.code == 3
+    first, second = done.out.splitlines()
+    assert first.startswith("FITS") and f"on {targets[0]}: arena 26,048 B" in first
+    assert second.startswith("DOES NOT FIT") and f"on {targets[1]}: arena 34,016 B" in second
+    assert "one --target at a time" in run(*asked, "--json").refused(2)
 
 
 def test_one_file_does_not_hide_another(model: Path, tmp_path: Path, run) -> None:

@@ -5,7 +5,7 @@ The fields of `CheckArguments` are the command line: names, types, defaults, hel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,6 @@ from tflm_planner.cli.idle import Need, refuse_both, refuse_idle, was_given
 from tflm_planner.cli.shared import (
     AsJson,
     Quiet,
-    TargetName,
     exit_on_errors,
     print_json,
     takes_fields_of,
@@ -35,7 +34,15 @@ class CheckArguments:
     sources: Annotated[
         list[Path] | None, typer.Argument(metavar="[IN...]", help="The .tflite models.")
     ] = None
-    target: TargetName = defaults.TARGET
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="Target, board or TOML file; see `tflm-plan targets`. May be repeated: releases "
+            f"of a kernel library, say. [default: {defaults.TARGET}]",
+        ),
+    ] = None
     max_arena: Annotated[
         str | None,
         typer.Option(
@@ -58,6 +65,11 @@ class CheckArguments:
     ] = False
     as_json: AsJson = False
     quiet: Quiet = False
+
+    @property
+    def target_names(self) -> list[str]:
+        """As they were given; the default one where none was."""
+        return self.target or [defaults.TARGET]
 
     def arena_limit(self, target: Target) -> int:
         """Bytes that models may take. Raises UsageError where nothing says how many."""
@@ -82,6 +94,8 @@ class CheckArguments:
         why = "a manifest names its arena; name models, too, or leave it out"
         refuse_idle([Need(("--max-arena",), bool(self.sources), why)])
         refuse_both("--quiet", "--json")
+        if self.as_json and len(self.target_names) > 1:
+            raise UsageError("--json is a document of one target; ask for one --target at a time")
 
 
 @takes_fields_of(CheckArguments)
@@ -93,13 +107,13 @@ def check_command(arguments: CheckArguments) -> None:
         from tflm_planner.tflm.targets import load_target
 
         arguments.check()
-        target = load_target(arguments.target)
-        checks = _checks(arguments, target)
+        targets = [load_target(name) for name in arguments.target_names]
+        checks = [check for target in targets for check in _checks(arguments, target)]
         code = exit_code(checks, allow_at_least=arguments.allow_at_least)
         if arguments.as_json:
-            print_json(fit_checks_to_json(checks, target))
+            print_json(fit_checks_to_json(checks, targets[0]))
         elif not arguments.quiet:
-            for line in fit_check_lines(checks):
+            for line in fit_check_lines(checks, with_target=len(targets) > 1):
                 typer.echo(line)
         if code:
             raise typer.Exit(code)
@@ -110,5 +124,6 @@ def _checks(arguments: CheckArguments, target: Target) -> list[FitCheck]:
 
     sources = arguments.sources or []
     arena_limit = arguments.arena_limit(target) if sources else 0
-    models = [check_model(path, arena_limit, target) for path in sources]
-    return models + [check_manifest(path, target) for path in arguments.manifest or []]
+    checks = [check_model(path, arena_limit, target) for path in sources]
+    checks += [check_manifest(path, target) for path in arguments.manifest or []]
+    return [replace(check, target=target.id) for check in checks]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Family = Literal["reference", "plain", "dsp", "mve"]
-"""Which kernels run: the reference ones, or CMSIS-NN for a core without vector instructions
-(Cortex-M0+, M3), with the DSP extension (M4, M7, M33), with MVE (M55, M85)."""
+Family = Literal["reference", "plain", "dsp", "mve", "pie-s3"]
+"""Which kernels run: the reference ones; CMSIS-NN for a core without vector instructions
+(Cortex-M0+, M3), with the DSP extension (M4, M7, M33), with MVE (M55, M85); ESP-NN on an
+ESP32-S3."""
 Counts = dict[str, int]
 """How often each piece of a kernel's code runs."""
 

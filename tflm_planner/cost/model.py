@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tflm_planner.cost.case import Case, canonical, case_of
+from tflm_planner.cost.esp_nn_s3 import work_on_s3
 from tflm_planner.cost.kinds import Family, Work
 from tflm_planner.cost.loops import turns
 from tflm_planner.cost.measured import (
@@ -162,6 +163,8 @@ def profile_target(
 
 def work_of(case: Case, family: Family) -> Work:
     """What the kernels of `family` do for a case."""
+    if family == "pie-s3":
+        return work_on_s3(case) or work_of(case, "reference")
     form = PRODUCTS.get(case.kind) or MOVES.get(case.kind)
     return other(case) if form is None else form(case, family)
 

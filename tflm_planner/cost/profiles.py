@@ -3,8 +3,9 @@
     target -- profiles_of --> profiles -- data/instructions.toml --> path.type -> {count: cost}
 
 They were fitted to instructions executed by stock TFLM on emulated cores; how well they fit, and
-how they are fitted again, is in benchmarks/latency.py. Cores that were not measured take the
-profile of the nearest that was, and what they predict is marked as an estimate.
+how they are fitted again, is in benchmarks/latency.py. Those of the ESP32-S3 were counted in the
+sources of its kernels (data/instructions_read.toml). Cores that were not measured take the profile
+of the nearest that was, and what they predict is marked as an estimate, as what was counted is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from tflm_planner.cost.kinds import Family
 from tflm_planner.tflm.kernels import library_of
@@ -28,7 +30,8 @@ CALL = "call"
 @dataclass(frozen=True)
 class Profile:
     """Constants of one core and kernel library. family: which loops its kernels run. paths:
-    instructions per count, by `path.type`. core: on which they were measured."""
+    instructions per count, by `path.type`. core: on which they were measured; "" where they were
+    counted in sources."""
 
     id: str
     family: Family
@@ -48,12 +51,25 @@ class Choice:
 @cache
 def all_profiles() -> Mapping[str, Profile]:
     """The measured profiles by name."""
-    folder = resources.files("tflm_planner.cost").joinpath("data")
-    tables = tomllib.loads(folder.joinpath("instructions.toml").read_text("utf-8"))
     return {
         name: Profile(name, table.pop("family"), table, table.pop("core"))
-        for name, table in tables.items()
+        for name, table in _tables("instructions.toml").items()
     }
+
+
+@cache
+def read_profiles() -> Mapping[str, Profile]:
+    """Profiles by name whose constants were counted in sources, on top of measured ones."""
+    profiles: dict[str, Profile] = {}
+    for name, table in _tables("instructions_read.toml").items():
+        family, others = table.pop("family"), all_profiles()[table.pop("others")]
+        profiles[name] = Profile(name, family, {**others.paths, **table})
+    return profiles
+
+
+def _tables(file: str) -> dict[str, Any]:
+    folder = resources.files("tflm_planner.cost").joinpath("data")
+    return tomllib.loads(folder.joinpath(file).read_text("utf-8"))
 
 
 @cache
@@ -62,5 +78,6 @@ def profiles_of(target: Target) -> Choice:
     whose kernel library is any or unknown."""
     names = library_of(target).latency_profiles(target)
     current = target.version == "current" and len(names) == 1 and target.optimized == "speed"
-    profiles = tuple(all_profiles()[name] for name in names)
+    known = {**all_profiles(), **read_profiles()}
+    profiles = tuple(known[name] for name in names)
     return Choice(profiles, measured=current and profiles[0].core == target.core)

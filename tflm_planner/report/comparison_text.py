@@ -40,10 +40,11 @@ def _lines(comparison: Comparison, width: int) -> Iterator[str]:
     remarks = _Remarks()
     table = [_cells_of(row, remarks) for row in comparison.rows]
     labels = {**LABELS, "stock": "as it is"}
-    heads = ["board", "SRAM", *(labels[kind] for kind in comparison.columns)]
+    noun = "board" if any(sram for _, sram, *_ in table) else "target"
+    heads = [noun, "SRAM", *(labels[kind] for kind in comparison.columns)]
     widths = [max(map(len, column)) for column in zip(heads, *table, strict=True)]
-    boards = count(len(comparison.rows), "board", "boards")
-    yield f"{safe_text(comparison.source)}, a file of {comparison.file_bytes:,} B, on {boards}"
+    many = count(len(comparison.rows), noun, f"{noun}s")
+    yield f"{safe_text(comparison.source)}, a file of {comparison.file_bytes:,} B, on {many}"
     yield ""
     for row in (heads, *table):
         name, sram, *cells = row

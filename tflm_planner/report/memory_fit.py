@@ -3,7 +3,8 @@
     FITS              kws.tflite: arena 22,824 of 24,576 B
     DOES NOT FIT      vww.tflite: arena 100,712 of 65,536 B, 35,176 B too large
 
-One line a model, for logs of continuous integration. Names come from files that someone else made.
+One line a model and target, for logs of continuous integration. Names come from files that someone
+else made.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class FitCheck:
     """A model against the bytes that it may take. arena: of the model (None: it cannot be read).
     arena_limit: bytes that the arena may take (None: of a manifest that cannot be read).
     file_bytes, flash: of the file, and of the board (None: no board was named). reason: why the
-    verdict is not that it fits."""
+    verdict is not that it fits. target: for which."""
 
     source: str
     verdict: Verdict
@@ -42,6 +43,7 @@ class FitCheck:
     file_bytes: int = 0
     flash: int | None = None
     reason: str = ""
+    target: str = ""
 
     @property
     def margin(self) -> int | None:
@@ -61,10 +63,11 @@ def exit_code(checks: Sequence[FitCheck], *, allow_at_least: bool = False) -> in
     return 0 if verdicts <= passing else OVER
 
 
-def fit_check_lines(checks: Sequence[FitCheck]) -> Iterator[str]:
-    """A line for each model."""
+def fit_check_lines(checks: Sequence[FitCheck], *, with_target: bool = False) -> Iterator[str]:
+    """A line for each model, with its target where there are several."""
     for check in checks:
-        yield f"{check.verdict.upper():<17} {safe_text(check.source)}: {_arena_and_reason(check)}"
+        name = safe_text(check.source) + f" on {safe_text(check.target)}" * with_target
+        yield f"{check.verdict.upper():<17} {name}: {_arena_and_reason(check)}"
 
 
 def _arena_and_reason(check: FitCheck) -> str:

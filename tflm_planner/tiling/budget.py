@@ -35,6 +35,10 @@ class SearchBudget:
     same_firmware_work: int = 10_000
     """Work of the search without new operators: the search with all operators comes across most of
     the same tilings. Halved: nothing on I and K, 0.93 of the seconds on K; doubled: nothing."""
+    same_firmware_work_scratch: int = 16_000
+    """The same for a small model with an operator whose scratch is larger than its tensors, as on
+    an ESP32-S3, where there is more to try. 10,000: V own +21 % there, nothing on P; 24,000: the
+    same bytes on both."""
     same_firmware_work_large: int = 5_000
     """The same for a large model, where every evaluation takes long. Halved: nothing on C; larger
     networks not measured."""

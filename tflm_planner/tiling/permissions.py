@@ -15,12 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.allocators import compiling
+from tflm_planner.model.ir import Op
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.text import count
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import PartOfStop, Stop, StoppedError
+from tflm_planner.support.units import align_up
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.liveness import planned_bytes
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.options import best_tiling
 from tflm_planner.tiling.search import (
     Tiling,
@@ -124,6 +128,16 @@ def search_by_permission(
 
 def _work_without_new_kinds(workers: Workers, options: TilingOptions) -> int:
     """Operators that the search without new operators may plan."""
-    budget = options.search_budget
-    is_large = len(workers.evaluator.model.main.ops) > budget.large_model
-    return budget.same_firmware_work_large if is_large else budget.same_firmware_work
+    budget, ops = options.search_budget, workers.evaluator.model.main.ops
+    if len(ops) > budget.large_model:
+        return budget.same_firmware_work_large
+    is_bound = _is_scratch_bound(ops, options.kernels)
+    return budget.same_firmware_work_scratch if is_bound else budget.same_firmware_work
+
+
+def _is_scratch_bound(ops: Sequence[Op], kernels: TargetKernels) -> bool:
+    """Whether an operator asks for more scratch than any has of operands and results, so that parts
+    of its channels are as promising as parts of rows, and more of both are to be tried."""
+    scratch = max((sum(map(align_up, kernels.scratch_of(op))) for op in ops), default=0)
+    tensors = (sum(map(planned_bytes, {*op.operands(), *op.outputs})) for op in ops)
+    return scratch > max(tensors, default=0)

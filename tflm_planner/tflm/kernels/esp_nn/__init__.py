@@ -87,6 +87,10 @@ class EspNn(PlainEspNn):
         """Convolutions with padding on one side, groups, and SOFTMAX of several dimensions."""
         return fault_of(op, target, self.release)
 
+    def latency_profiles(self, target: Target) -> tuple[str, ...]:
+        """Counted in the sources for the S3; elsewhere as the reference."""
+        return ("s3-esp-nn",) if target.extension == "pie-s3" else super().latency_profiles(target)
+
     def doubt_of(self, op: Op, target: Target) -> str | None:
         """Sizes that ESP-NN reads from elsewhere, or cuts off."""
         if element_type(op) != "int8":

@@ -2,8 +2,10 @@
 
     generic C    element by element, as the reference kernels: sums of a window, then one store
                  (depthwise: four windows, then four stores)
-    S3           vector kernels of which only this is trusted: those that copy the whole input, or
-                 the rows or the window of what is written next, into scratch before they store
+    S3           convolutions likewise, or with more of what they read before they store; depthwise
+                 ones that copy the whole input, or the rows of what is written next, into scratch
+                 first. Others (3x3 without padding, pools) go group by group of channels, where
+                 nothing was looked for
     P4           nothing
 
 A kernel that reads a window earlier than the reference does, and stores in the same order, is safe
@@ -27,7 +29,7 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     S3_COUNTS_ALIGNED_COPIES,
     Release,
 )
-from tflm_planner.tflm.kernels.esp_nn.scratch import ConvShape, copies_windows, geometry_of
+from tflm_planner.tflm.kernels.esp_nn.scratch import ConvShape, geometry_of
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.target import Extension
@@ -48,24 +50,26 @@ class EspNnBuild(KernelBuild):
         geometry = geometry_of(op)
         if self.extension != "pie-s3" or geometry is None:
             return None
-        reads_ahead = _depthwise_reads_ahead if window.depthwise else _convolution_reads_ahead
+        is_safe = _depthwise_reads_ahead if window.depthwise else _convolution_reads_no_later
         if op.kind == "CONV_2D" and window.groups > 1:
             return (ELEMENTWISE,) if self.release >= RUNS_GROUPS else None
-        return (ELEMENTWISE,) if reads_ahead(geometry, self.release) else None
+        return (ELEMENTWISE,) if is_safe(geometry, self.release) else None
 
     def movement_of(self, op: Op) -> Movement | None:
         """PAD, GATHER and the like are the reference kernels' on every chip."""
         return REFERENCE.movement_of(op)
 
 
-def _convolution_reads_ahead(g: ConvShape, release: Release) -> bool:
-    """Whether all of the input, or the whole window of a pixel, is in scratch before a store."""
-    is_early = release < S3_COUNTS_ALIGNED_COPIES
-    if g.pointwise:  # copied to fill vectors, until 1.2.3 got another kernel for that
-        return g.depth % 8 != 0 and release < RUNS_GROUPS
-    if copies_windows(g) and not is_early:
-        return True
-    return any(g.pad) or (not is_early and max(g.beyond) > 0)
+def _convolution_reads_no_later(g: ConvShape, release: Release) -> bool:
+    """Whether a kernel reads no later than the reference, and stores in its order or later.
+
+    The general one computes channel after channel of a pixel, from vectors of the whole window; it
+    stores a byte at a time, and what vectors hold beyond a row meets weights of zero. 1x1: eight
+    pixels are read before the first of their results is stored, the rest go one by one. Only the
+    fallback for other depths (1.2.3) reads channels that fill no vector after it has stored; before
+    it, the input was copied to fill vectors.
+    """
+    return not g.pointwise or g.depth % 8 == 0 or release < RUNS_GROUPS
 
 
 def _depthwise_reads_ahead(g: ConvShape, release: Release) -> bool:

@@ -5,6 +5,8 @@ espressif/esp-nn:
 
     depthwise 3x3, 16 channels     only padding of (0, 0) and (1, 1) has a path that fits its
     or a multiple                  scratch; any other writes beyond it (issue 30)
+    depthwise, 4 n results for     before 1.2.0 the room that aligns int16 copies of filter and
+    an input channel               image is counted in elements, and asked for in bytes
     3x3 steps with SAME            the S3 pads leading rows on both sides: where a window reaches
                                    further below or to the right, it reads what follows (issue 31)
     SOFTMAX, 3 dimensions or more  scratch is asked for by the second dimension, and written by the
@@ -22,9 +24,13 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import window_of
+from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.esp_nn.releases import (
+    FC_TAKES_ANY_ADDRESS,
     RUNS_GROUPS,
     S3_COUNTS_ALIGNED_COPIES,
+    S3_PADS_BY_NEED,
+    WIDER_S16_MARGIN,
     Release,
     spell,
 )
@@ -53,7 +59,8 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
     if op.kind == "SOFTMAX":
         return _softmax_fault(op, release)
     if op.kind == "FULLY_CONNECTED" and target.extension == "pie-s3":
-        return _fully_connected_fault(op, release)
+        mended = release >= FC_TAKES_ANY_ADDRESS
+        return None if mended else _fully_connected_fault(op, release)
     geometry, window = geometry_of(op), window_of(op)
     if geometry is None or window is None or not window.undilated:
         return None
@@ -103,6 +110,13 @@ def _grouped_fault(g: ConvShape, target: Target, release: Release) -> str | None
 
 
 def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
+    beyond = _beyond_s16_scratch(g) if release < WIDER_S16_MARGIN else 0
+    if beyond > 0:
+        return (
+            f"ESP-NN {spell(release)} writes {beyond} bytes beyond the scratch that it asks for "
+            f"where a depthwise convolution has {g.multiplier} results for an input channel, "
+            "planned or not; 1.2.0 and later, or CONFIG_NN_ANSI_C, are right"
+        )
     narrow = g.multiplier == 1 and g.depth % 16 == 0 and g.kernel == (3, 3)
     if not narrow or g.pad in ((0, 0), (1, 1)):
         return None
@@ -112,19 +126,24 @@ def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
     )
 
 
+def _beyond_s16_scratch(g: ConvShape) -> int:
+    """Bytes beyond its scratch that a depthwise convolution writes before 1.2.0: it aligns copies
+    by up to 16 elements of two bytes, and asks for 16 bytes. A buffer's size is rounded up."""
+    if g.multiplier % 4:
+        return 0
+    filters = g.taps * g.depth * g.multiplier
+    copies = 2 * (filters + g.pixels * g.depth)
+    return copies + 2 * (16 - filters % 16) - align_up(copies + 16)
+
+
 def _convolution_fault(g: ConvShape, release: Release) -> str | None:
     """The general kernel pads the leading rows on both sides, whatever the windows need; without
     leading rows it pads below and at the right from 1.2.1 on."""
     pads_end = release >= S3_COUNTS_ALIGNED_COPIES
     if g.pointwise or (pads_end and (copies_windows(g) or not any(g.pad))):
         return None
-    reach = [
-        (out - 1) * step + kernel > size + 2 * pad
-        for out, step, kernel, size, pad in zip(
-            g.output, g.stride, g.kernel, g.image, g.pad, strict=True
-        )
-    ]
-    if not any(reach):
+    has_more = [end > pad for end, pad in zip(g.trailing, g.pad, strict=True)]
+    if release >= S3_PADS_BY_NEED or not any(has_more):
         return None
     return (
         f"ESP-NN {spell(release)} pads as much below and at the right as above and at the left, "

@@ -20,6 +20,7 @@ from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.esp_nn.releases import (
     P4_HAS_OWN_PATHS,
     S3_COUNTS_ALIGNED_COPIES,
+    S3_PADS_BY_NEED,
     WIDER_MARGIN,
     WIDER_S16_MARGIN,
     Release,
@@ -78,6 +79,17 @@ class ConvShape:
             )
         ]
         return reach[0], reach[1]
+
+    @property
+    def trailing(self) -> Pair:
+        """Rows below and columns at the right of the image that the windows do reach."""
+        reach = [
+            (out - 1) * step + kernel - pad - size
+            for out, step, kernel, pad, size in zip(
+                self.output, self.stride, self.kernel, self.pad, self.image, strict=True
+            )
+        ]
+        return max(reach[0], 0), max(reach[1], 0)
 
     def elements_with(self, margins: Pair, channels: int) -> int:
         """Elements of the image with so many more rows and columns."""
@@ -171,13 +183,16 @@ def s3_convolution(g: ConvShape, release: Release) -> int:
     if release >= S3_COUNTS_ALIGNED_COPIES and copies_windows(g):
         window = align_up(g.taps * g.depth, _LANES)
         return 4 * g.channels + _LANES + g.channels * window + _LANES + window + margin
-    filters = g.taps * align_up(g.depth, _LANES) * g.channels
-    total = _padded_input(g) + filters + margin + 4 * g.channels
+    filters = g.taps * align_up(g.depth, _LANES) * g.channels + margin + 4 * g.channels
     if release < S3_COUNTS_ALIGNED_COPIES:
-        return total
-    total += align_up(g.kernel[1] * g.depth, _LANES) * g.kernel[0] * g.channels
+        return filters + _padded_input(g)
+    filters += align_up(g.kernel[1] * g.depth, _LANES) * g.kernel[0] * g.channels
+    if release >= S3_PADS_BY_NEED:
+        margins = g.pad[0] + g.trailing[0], g.pad[1] + g.trailing[1]
+        return filters + (g.elements_with(margins, g.depth) if any(margins) else 0)
     beyond = max(g.beyond[0], 0), max(g.beyond[1], 0)
-    return total + (g.elements_with(beyond, g.depth) if any(beyond) else 0)
+    again = g.elements_with(beyond, g.depth) if any(beyond) else 0
+    return filters + _padded_input(g) + again
 
 
 def copies_windows(g: ConvShape) -> bool:
