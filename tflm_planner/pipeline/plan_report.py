@@ -16,6 +16,7 @@ from tflm_planner.pipeline.options import PlanOptions
 from tflm_planner.pipeline.pareto import with_stock
 from tflm_planner.pipeline.paste import paste_of
 from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.point_commands import with_commands
 from tflm_planner.pipeline.versions import version_notes
 from tflm_planner.report.document import (
     Allocation,
@@ -89,7 +90,7 @@ def plan_report(outcome: PlanOutcome) -> Report:
         stopped=outcome.stop.reason,
         notes=_notes(outcome, target),
         seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
-        front=_front(planned, before, after),
+        front=_front(outcome, before, after),
         tflm_only=planned.twin is not None,
         board=target.board,
         ladder=outcome.ladder,
@@ -183,10 +184,13 @@ def _conversion_notes(outcome: PlanOutcome) -> tuple[str, ...]:
     return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
 
 
-def _front(planned: PlannedModel, before: Side, after: Side) -> ParetoFront | None:
-    """The front of the search for tiles, with the model as it came as one of its points."""
-    if planned.front is None:
+def _front(outcome: PlanOutcome, before: Side, after: Side) -> ParetoFront | None:
+    """The front of the search for tiles, with the model as it came as one of its points, and with
+    the commands of the others."""
+    front = outcome.planned.front
+    if front is None:
         return None
-    stock = before.arena.arena if planned.front.objective == "arena" else before.head
+    stock = before.arena.arena if front.objective == "arena" else before.head
     bound = bound_of([*before.arena.uncertainties, *after.arena.uncertainties])
-    return with_stock(planned.front, stock, bound)
+    whole = with_stock(front, stock, bound)
+    return with_commands(whole, outcome.options, outcome.source)

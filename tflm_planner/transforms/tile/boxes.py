@@ -97,3 +97,8 @@ def box_in_name(name: str) -> str | None:
     """The innermost part that a name of `box_name` tells of, as in "h0:10,w4:8"; None if none."""
     cuts = re.findall(r"/((?:[nhwc\d]\d+:\d+)(?:,[nhwc\d]\d+:\d+)*)(?=/|$)", name)
     return cuts[-1] if cuts else None
+
+
+def whole_name(name: str) -> str:
+    """The name of the tensor that a name of `box_name` is a part of; the name itself for others."""
+    return re.split(r"/(?:[nhwc\d]\d+:\d+)(?:,[nhwc\d]\d+:\d+)*(?=/|$)", name, maxsplit=1)[0]
