@@ -96,12 +96,17 @@ def test_what_is_gone_moved_or_another_is_said() -> None:
     assert done == {
         "a": "runs at another time",
         "b": "runs at another time",
-        "c": "left out: what it moves lies there already, as a view",
+        "c": "left out: its result is a view of what lies there, or known ahead",
         "d": "is a SLICE now",
         "e": "spelled otherwise: the same sums by a kernel whose result may trail its operand",
-        "f": "left out, or part of another operator",
+        "f": "no operator makes a result of this name any more",
         "": "",
     }
+
+
+def test_of_a_model_in_parts_already_nothing_is_told() -> None:
+    parts = _map(_step(0, "CONV_2D", "a/h0:2"), _step(1, "CONV_2D", "a/h2:4"))
+    assert {change.done for change in operator_changes(parts, parts)} == {""}
 
 
 def test_names_that_are_not_the_only_ones_tell_nothing() -> None:

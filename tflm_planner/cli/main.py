@@ -38,7 +38,8 @@ def plain_arena(words: Sequence[str]) -> str | None:
     something is wrong with them."""
     if len(words) < 2 or words[0] != "arena":
         return None
-    names, target, as_json = [], defaults.TARGET, False
+    names: list[str] = []
+    target, as_json = defaults.TARGET, False
     rest = iter(words[1:])
     for word in rest:
         if word in _TARGET:

@@ -12,8 +12,9 @@ is rendered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tflm_planner.report.document import MapStep, MemoryMap
 from tflm_planner.transforms.tile.boxes import box_in_name, whole_name
@@ -46,28 +47,39 @@ def operator_changes(before: MemoryMap, after: MemoryMap) -> Iterator[OperatorCh
     named = Counter(step.name for step in before.steps)
     found: dict[str, list[MapStep]] = {}
     for step in after.steps:
-        found.setdefault(whole_name(step.name).removesuffix(_SPELLED), []).append(step)
+        found.setdefault(_whole(step.name), []).append(step)
     peak = max((step.live_bytes for step in after.steps), default=0)
-    places = _places_of_first(found)
-    before_places = [step.name for step in before.steps if step.name in places]
+    told = {name for name, count in named.items() if count == 1 and name and _is_whole(name)}
+    told_after = told & found.keys()
+    moved = _moved([step.name for step in before.steps if step.name in told_after], found)
     for step in before.steps:
         if step.graph > 0:
             continue
-        is_told = bool(step.name) and named[step.name] == 1
+        is_told = step.name in told
         matched = found.get(step.name, []) if is_told else []
         live = max((other.live_bytes for other in matched), default=None)
         done = _done(step, matched) if is_told else ""
-        if not done and matched and _is_moved(step, before_places, places):
+        if not done and matched and step.name in moved:
             done = "runs at another time"
         why = "" if done or live is None else _why(live, peak)
         yield OperatorChange(step, tuple(matched), live, done, why)
 
 
+def _whole(name: str) -> str:
+    """The name of the original's result."""
+    return whole_name(name).removesuffix(_SPELLED)
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a name is no part's already, as in a model that is planned once more."""
+    return _whole(name) == name
+
+
 def _done(step: MapStep, after: Sequence[MapStep]) -> str:
     if not after:
         if step.operator in _MOVERS:
-            return "left out: what it moves lies there already, as a view"
-        return "left out, or part of another operator"
+            return "left out: its result is a view of what lies there, or known ahead"
+        return "no operator makes a result of this name any more"
     parts = list(dict.fromkeys(filter(None, (box_in_name(other.name) for other in after))))
     kinds = {other.operator for other in after}
     if any(other.graph > 0 for other in after):
@@ -95,19 +107,12 @@ def _why(live: int, peak: int) -> str:
     return "kept, below the peak"
 
 
-def _places_of_first(found: dict[str, list[MapStep]]) -> dict[str, int]:
-    """Result -> where it is first computed."""
-    return {name: steps[0].index for name, steps in found.items() if name}
-
-
-def _is_moved(step: MapStep, order: Sequence[str], places: dict[str, int]) -> bool:
-    """Whether something that ran before runs after it now, or the other way round: of neighbours
-    alone, so that one that is far from its place moves itself and not all others."""
-    at = order.index(step.name) if step.name in places else -1
-    if at < 0:
-        return False
-    here = places[step.name]
-    before = order[at - 1] if at else None
-    behind = order[at + 1] if at + 1 < len(order) else None
-    early = before is not None and places[before] > here
-    return early or (behind is not None and places[behind] < here)
+def _moved(order: Sequence[str], found: Mapping[str, Sequence[MapStep]]) -> set[str]:
+    """Results of operators that run before the one they ran behind, or the other way round. Only
+    neighbours are looked at, so that one that is far from its place moves itself and not all that
+    it has passed. order: results as the original computed them."""
+    moved: set[str] = set()
+    for first, second in pairwise(order):
+        if found[first][0].index > found[second][0].index:
+            moved |= {first, second}
+    return moved
