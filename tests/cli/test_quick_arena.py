@@ -56,6 +56,14 @@ def test_everything_else_is_left_to_the_whole_command_line(words: list[str]) -> 
     assert plain_arena(["arena", *words]) is None
 
 
+def test_a_fault_of_ours_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("tflm_planner.pipeline.arenas.arena", broken)
+    assert plain_arena(["arena", KWS]) is None
+
+
 def test_other_verbs_are_left() -> None:
     assert plain_arena(["plan", KWS]) is None
     assert plain_arena([KWS, "out.tflite"]) is None

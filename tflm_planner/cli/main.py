@@ -1,7 +1,7 @@
 """The entry point of `tflm-plan`.
 
-    tflm-plan arena IN [--target T] [--json]  --> answered here, in a tenth of a second
-    everything else, and every error          --> `app`, the whole command line
+    tflm-plan arena IN [--target T] [--json]  --> answered here, at once
+    everything else, and whatever goes wrong  --> `app`, the whole command line
 
 typer, which reads the command line, takes longer to import (with pydantic some 0.15 s of processor
 time) than an arena to compute. So the plainest form of the one verb that scripts call for every
@@ -17,14 +17,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tflm_planner.support import defaults
-from tflm_planner.support.errors import PlannerError
 
 _TARGET = ("--target", "-t")
 
 
 def main() -> None:
     """Run the command line of this process."""
-    text = plain_arena(sys.argv[1:])
+    try:
+        text = plain_arena(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("tflm-plan: error: interrupted; nothing was written\n")
+        raise SystemExit(130) from None
     if text is None:
         from tflm_planner.cli import app
 
@@ -54,8 +57,8 @@ def plain_arena(words: Sequence[str]) -> str | None:
         return None
     try:
         return _arena(Path(names[0]), target, as_json=as_json)
-    except (PlannerError, OSError, ImportError):
-        return None  # the whole command line says what is wrong
+    except Exception:  # the whole command line says what is wrong
+        return None
 
 
 def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
