@@ -19,7 +19,7 @@ from tflm_planner.pipeline.pareto import front_of_search, with_stock
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Report
 from tflm_planner.report.front_svg import front_svg
-from tflm_planner.report.front_text import front_rows, shown_points
+from tflm_planner.report.front_text import front_rows, point_words, shown_points
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
@@ -145,6 +145,13 @@ def test_the_terminal_shows_a_line_each(report: Report, front: ParetoFront) -> N
     assert all(len(x) <= 100 for x in text.splitlines())
     assert "#####" in "".join(t for _, t in front_rows(front, "ascii"))
     assert list(front_rows(None, "utf-8")) == []
+
+
+def test_points_without_tiles_are_plans_or_spellings() -> None:
+    assert point_words(ParetoPoint("plan", 9, 1.0)) == "order and plan"
+    assert point_words(ParetoPoint("chosen", 9, 1.0)) == "this file: order and plan"
+    assert point_words(ParetoPoint("tiled", 9, 0.98)) == "other spellings"
+    assert point_words(ParetoPoint("chosen", 9, 1.02)) == "this file: other spellings"
 
 
 def test_long_fronts_are_thinned_but_keep_their_names(front: ParetoFront) -> None:

@@ -23,6 +23,7 @@ from tflm_planner.cli.compare import compare_command
 from tflm_planner.cli.fit import fit_command
 from tflm_planner.cli.idle import RecordingCommand, suggest
 from tflm_planner.cli.inspection import inspect_command
+from tflm_planner.cli.mcp import mcp_command
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
@@ -164,6 +165,7 @@ def targets_command(as_json: AsJson = False) -> None:
 app.command("check", cls=RecordingCommand)(check_command)
 app.command("compare", cls=RecordingCommand)(compare_command)
 app.command("fit", cls=RecordingCommand)(fit_command)
+app.command("mcp", cls=RecordingCommand)(mcp_command)
 app.command("verify", cls=RecordingCommand)(verify_command)
 device.add_to(app)
 stream_input.add_to(app)

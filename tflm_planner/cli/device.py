@@ -41,6 +41,13 @@ def export_command(
         Library, typer.Option(help="Stock TFLM, or with the lean library (as target+lean).")
     ] = "as-is",
     tflm: Tflm = None,
+    package: Annotated[
+        str,
+        typer.Option(
+            help="Also what makes DIR a package: arduino, platformio, esp-idf, zephyr.",
+            metavar="KIND,...",
+        ),
+    ] = "",
     own_kernels: Annotated[
         bool,
         typer.Option(
@@ -52,7 +59,9 @@ def export_command(
 ) -> None:
     """Write C++ sources of a model: its data, op resolver and arena, for any TFLM project."""
     with exit_on_errors():
+        from tflm_planner.device.cpp_names import cpp_names
         from tflm_planner.device.export import export
+        from tflm_planner.device.packages import packages
         from tflm_planner.support.files import (
             check_writable,
             holds,
@@ -63,9 +72,12 @@ def export_command(
         from tflm_planner.tflm.targets import load_target
 
         loaded = at_tflm(load_target(target, lean=firmware == "lean"), tflm)
-        texts = export(read_file(source), name or source.stem, loaded, own_kernels=own_kernels)
+        called = name or source.stem
+        texts = dict(export(read_file(source), called, loaded, own_kernels=own_kernels))
+        texts |= packages(package, cpp_names(called), loaded)
         files = {folder / file: text.encode("utf-8", "replace") for file, text in texts.items()}
-        make_folder(folder)
+        for parent in dict.fromkeys(path.parent for path in (folder / "x", *files)):
+            make_folder(parent)
         for path, data in files.items():
             may_replace = force or holds(path, data)
             why = "it is of another model or target: give this one another --name"

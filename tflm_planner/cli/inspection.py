@@ -6,6 +6,7 @@ The fields of `InspectArguments` are the command line: names, types, defaults, h
 from __future__ import annotations
 
 import io
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,14 @@ class InspectArguments:
         Path | None,
         typer.Option(help="Also write the planning problem as CSV, in MiniMalloc's columns."),
     ] = None
+    node_data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write live bytes, scratch and tiles of operators for Model Explorer, a file "
+            "each.",
+            metavar="FOLDER",
+        ),
+    ] = None
     target: TargetName = defaults.TARGET
     as_json: AsJson = False
 
@@ -53,7 +62,8 @@ class InspectArguments:
         from tflm_planner.support.files import check_writable
 
         refuse_both("--text", "--axes", "--json")
-        depends = self.svg is not None or self.problem is not None or not (self.text or self.axes)
+        drawn = (self.svg, self.problem, self.node_data)
+        depends = any(path is not None for path in drawn) or not (self.text or self.axes)
         why = "the text and the axes of a model are the same everywhere; leave it out"
         refuse_idle([Need(("--target",), depends, why)])
         for path in (self.svg, self.problem):
@@ -66,7 +76,6 @@ def inspect_command(arguments: InspectArguments) -> None:
     """Show operators, live bytes, the peak and its tensors, and the limits."""
     with exit_on_errors():
         from tflm_planner.pipeline import looking
-        from tflm_planner.report.memory_map_svg import memory_map_svg
         from tflm_planner.support.files import write_files
         from tflm_planner.tflm.target_kernels import kernels_of
         from tflm_planner.tflm.targets import load_target
@@ -74,14 +83,39 @@ def inspect_command(arguments: InspectArguments) -> None:
         arguments.check()
         kernels = kernels_of(load_target(arguments.target))
         inspection = looking.inspect(arguments.source, kernels)
-        files: dict[Path, bytes] = {}
-        if arguments.svg is not None:
-            drawing = memory_map_svg(inspection.map, title=arguments.source.name)
-            files[arguments.svg] = drawing.encode()
-        if arguments.problem is not None:
-            files[arguments.problem] = _rows(arguments.source, kernels)
-        write_files(files)
+        write_files(_files(inspection, arguments, kernels))
         _print_inspection(inspection, arguments, kernels.target.id)
+
+
+def _files(
+    inspection: Inspection, arguments: InspectArguments, kernels: TargetKernels
+) -> dict[Path, bytes]:
+    """What is written beside what is printed. Raises UsageError where that cannot be."""
+    files: dict[Path, bytes] = {}
+    if arguments.svg is not None:
+        from tflm_planner.report.memory_map_svg import memory_map_svg
+
+        drawing = memory_map_svg(inspection.map, title=arguments.source.name)
+        files[arguments.svg] = drawing.encode()
+    if arguments.problem is not None:
+        files[arguments.problem] = _rows(arguments.source, kernels)
+    if arguments.node_data is not None:
+        files |= _node_data(inspection, arguments.node_data, arguments.source)
+    return files
+
+
+def _node_data(inspection: Inspection, folder: Path, source: Path) -> dict[Path, bytes]:
+    """A file for each measure, named after the model."""
+    from tflm_planner.report.node_data import node_data
+    from tflm_planner.support.files import check_writable, make_folder
+
+    make_folder(folder)
+    files: dict[Path, bytes] = {}
+    for measure, document in node_data(inspection.model, inspection.map).items():
+        path = folder / f"{source.stem}.{measure}.json"
+        check_writable(path, force=True, inputs=(source,))
+        files[path] = json.dumps(document, indent=1).encode()
+    return files
 
 
 def _rows(source: Path, kernels: TargetKernels) -> bytes:

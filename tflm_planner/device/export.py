@@ -12,18 +12,18 @@ translation unit. It must not know files: it returns texts. Same model, name and
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tflm_planner.device.cpp_names import CppNames, cpp_names
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.quantization import single_scale
 from tflm_planner.pipeline.arenas import arena_in
 from tflm_planner.report.arena_text import margin_remarks
 from tflm_planner.report.bounds_text import meaning
 from tflm_planner.report.text import safe_text
-from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.support.errors import ModelError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import bound_of
@@ -34,28 +34,6 @@ from tflm_planner.transforms.attach_plan import carried_plan
 
 _PER_LINE, _WIDTH = 12, 80
 _OWN_MEMORY = "What kernels of the firmware's own allocate is not known, and not counted."
-_WORDS = """
-alignas alignof and asm auto bool break case catch char class const constexpr continue default
-delete do double else enum explicit export extern false float for friend goto if inline int long
-mutable namespace new not operator or private protected public register return short signed
-sizeof static struct switch template this throw true try typedef typename union unsigned using
-virtual void volatile while xor
-"""
-_RESERVED = frozenset(_WORDS.split())
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """How the model is called in C++. snake: `vww_a1`; camel: `VwwA1`."""
-
-    snake: str
-    camel: str
-
-    def file(self, kind: str) -> str:
-        return f"{self.snake}_{kind}"
-
-    def guard(self, kind: str) -> str:
-        return f"TFLM_PLAN_{self.file(kind)}_".upper().replace(".", "_")
 
 
 def export(
@@ -76,7 +54,7 @@ def export(
             f"TFLM cannot run the model: {unrunnable[0]}. Nothing was exported; where the firmware "
             "has kernels of its own for this, --own-kernels exports the rest"
         )
-    names = _names(name)
+    names = cpp_names(name)
     stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
     head = f"{stamp}\n// {_escape_comment(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
     return {
@@ -119,27 +97,11 @@ def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _names(name: str) -> _Names:
-    words = re.findall(r"[A-Za-z0-9]+", name)
-    if not words:
-        raise UsageError(f"no C++ identifier can be made of {name!r}; give one with --name")
-    snake = "_".join(word.lower() for word in words)
-    if snake[0].isdigit() or snake in _RESERVED:
-        snake = f"model_{snake}"
-    return _Names(snake, "".join(map(_capital, snake.split("_"))))
-
-
-def _capital(word: str) -> str:
-    """A word as CamelCase has it. Before a digit there is nothing to capitalise: "a_1" must not
-    become what "a1" is."""
-    return f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:]
-
-
 def _guard_header(head: str, guard: str, body: str) -> str:
     return f"{head}\n\n#ifndef {guard}\n#define {guard}\n\n{body}\n#endif  // {guard}\n"
 
 
-def _data_header(head: str, names: _Names, size: int, model: Model) -> str:
+def _data_header(head: str, names: CppNames, size: int, model: Model) -> str:
     body = f"""#include <cstddef>
 #include <cstdint>
 
@@ -152,7 +114,7 @@ constexpr std::size_t k{names.camel}ModelSize = {size};
     return _guard_header(head, names.guard("model_data.h"), body)
 
 
-def _scales(names: _Names, side: str, tensors: Sequence[Tensor]) -> Iterator[str]:
+def _scales(names: CppNames, side: str, tensors: Sequence[Tensor]) -> Iterator[str]:
     """Comments on what the numbers of quantised inputs or outputs stand for."""
     for number, tensor in enumerate(tensors):
         quantization = single_scale(tensor)
@@ -174,7 +136,7 @@ def _float_literal(value: float) -> str:
     return f"{text}f" if set(text) & set(".e") else f"{text}.0f"
 
 
-def _data_source(head: str, names: _Names, data: bytes) -> str:
+def _data_source(head: str, names: CppNames, data: bytes) -> str:
     rows = (data[i : i + _PER_LINE] for i in range(0, len(data), _PER_LINE))
     lines = "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
     return (
@@ -186,7 +148,7 @@ def _data_source(head: str, names: _Names, data: bytes) -> str:
 
 
 def _resolver(
-    head: str, names: _Names, model: Model, target: Target, unrunnable: Sequence[str]
+    head: str, names: CppNames, model: Model, target: Target, unrunnable: Sequence[str]
 ) -> str:
     used = {(op.kind, _is_custom(op)): op for op in reversed(list(model.ops()))}
     ops = [used[kind] for kind in sorted(used)]  # a custom operator may be called ADD
@@ -222,7 +184,7 @@ class _Library:
     more: str = ""
 
 
-def _libraries(names: _Names, target: Target) -> _Library:
+def _libraries(names: CppNames, target: Target) -> _Library:
     """TFLM's resolver; for lean firmware the one of the lean library (arduino_runner/src/lean)."""
     if not target.lean:
         stock = '#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"\n'
@@ -263,7 +225,7 @@ def _variables(model: Model) -> str:
 
 
 def _resolver_body(
-    names: _Names, count: int, added: list[str], custom: tuple[str, str], library: _Library
+    names: CppNames, count: int, added: list[str], custom: tuple[str, str], library: _Library
 ) -> str:
     parameters, remarks = custom
     lines = "\n".join(added) or "  static_cast<void>(resolver);"
@@ -301,7 +263,7 @@ def _escape_comment(text: str) -> str:
 
 def _arena(
     head: str,
-    names: _Names,
+    names: CppNames,
     arena: Arena,
     model: Model,
     target: Target,

@@ -27,6 +27,7 @@ from tflm_planner.pipeline.candidates import SearchSummary
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
 from tflm_planner.pipeline.planned_model import PlannedFile
+from tflm_planner.pipeline.point_commands import given_command
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
 from tflm_planner.pipeline.tiled_model import new_kinds
 from tflm_planner.pipeline.write import strip_file
@@ -252,16 +253,7 @@ def _with_same_plan_when_lean(climb: Climb) -> int:
 
 def _command(climb: Climb, *words: str) -> str:
     """The command line that was given, with more permitted."""
-    return shlex.join((*_given_command(climb), *words))
-
-
-def _given_command(climb: Climb) -> tuple[str, ...]:
-    """The command line as it was given; if the options came from Python, an equivalent one."""
-    if climb.options.command:
-        return climb.options.command
-    target, budget = climb.options.search.kernels.target, climb.options.budget
-    words = ("tflm-plan", climb.source, "--target", target.id)
-    return words if budget is None else (*words, "--budget", str(budget))
+    return shlex.join((*given_command(climb.options, climb.source), *words))
 
 
 def _stream_command(climb: Climb) -> str:

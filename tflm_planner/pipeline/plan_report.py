@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.model.ir import Model
-from tflm_planner.pipeline.candidates import PlanningResult, SearchSummary
+from tflm_planner.pipeline.candidates import PlanningResult
 from tflm_planner.pipeline.inspection import Inspection, shares_by_calls
 from tflm_planner.pipeline.options import PlanOptions
 from tflm_planner.pipeline.pareto import with_stock
 from tflm_planner.pipeline.paste import paste_of
 from tflm_planner.pipeline.planned_model import PlannedFile
+from tflm_planner.pipeline.point_commands import with_commands
 from tflm_planner.pipeline.versions import version_notes
 from tflm_planner.report.document import (
     Allocation,
@@ -88,7 +89,7 @@ def plan_report(outcome: PlanOutcome) -> Report:
         stopped=outcome.stop.reason,
         notes=_notes(outcome, target),
         seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
-        front=_front(outcome.result.search, before, after),
+        front=_front(outcome, before, after),
         tflm_only=planned.twin is not None,
         board=target.board,
         ladder=outcome.ladder,
@@ -183,10 +184,13 @@ def _conversion_notes(outcome: PlanOutcome) -> tuple[str, ...]:
     return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
 
 
-def _front(search: SearchSummary, before: Side, after: Side) -> ParetoFront | None:
-    """The front of the search for tiles, with the model as it came as one of its points."""
-    if search.front is None:
+def _front(outcome: PlanOutcome, before: Side, after: Side) -> ParetoFront | None:
+    """The front of the search for tiles, with the model as it came as one of its points, and with
+    the commands of the others."""
+    front = outcome.result.search.front
+    if front is None:
         return None
-    stock = before.arena.arena if search.front.objective == "arena" else before.head
+    stock = before.arena.arena if front.objective == "arena" else before.head
     bound = bound_of([*before.arena.uncertainties, *after.arena.uncertainties])
-    return with_stock(search.front, stock, bound)
+    whole = with_stock(front, stock, bound)
+    return with_commands(whole, outcome.options, outcome.source)

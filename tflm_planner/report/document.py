@@ -165,7 +165,8 @@ class ParetoPoint:
     loops; the one that was written; one that needs more instructions than allowed.
 
     size: bytes. slowdown: instructions relative to the source. added: operators that the firmware
-    must register for it. tiles, loops: regions that run so.
+    must register for it. tiles, loops: regions that run so. command: what to type for so many
+    bytes; "" for the source and for what was written.
     """
 
     role: Role
@@ -174,6 +175,7 @@ class ParetoPoint:
     added: tuple[str, ...] = ()
     tiles: int = 0
     loops: int = 0
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ def point_words(point: ParetoPoint) -> str:
     parts += [f"{point.loops} in a loop" if point.loops == 1 else f"{point.loops} in loops"] * bool(
         point.loops
     )
-    parts = parts or ["order and plan"]
+    is_plain = point.role == "plan" or (point.role == "chosen" and point.slowdown == 1)
+    parts = parts or ["order and plan" if is_plain else "other spellings"]
     if point.added:
         parts.append(f"+{len(point.added)} operators" if len(point.added) > 1 else "+1 operator")
     words = ", ".join(parts)

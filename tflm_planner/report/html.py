@@ -25,6 +25,7 @@ from tflm_planner.report.fit_text import (
 from tflm_planner.report.front_svg import front_svg
 from tflm_planner.report.front_text import point_words, slowdown_text
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
+from tflm_planner.report.operator_changes import operator_changes
 from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
 from tflm_planner.report.peak import PeakPart, peak_parts
 from tflm_planner.report.text import (
@@ -91,6 +92,7 @@ def to_html(report: Report) -> str:
         limits=_limits(report),
         peaks=list(_peaks(report)),
         maps=[_large_map(word, side.map, max(m.head for m in maps)) for word, side in sides],
+        changes=_changes(report.before.map, report.after.map),
         operators=[_operators(word, side.map) for word, side in sides],
         aliases=count(len(report.allocation.aliases), "alias", "aliases"),
         digests=pairs(digests, "code"),
@@ -175,12 +177,13 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
                 slowdown_text(point) or "0 %",
                 point_words(point),
                 ", ".join(point.added) or "nothing",
+                point.command,
             ),
             "kept" * (point.role == "chosen"),
         )
         for point in front.points
     ]
-    table = Table((*columns, Column("to be registered")), rows)
+    table = Table((*columns, Column("to be registered"), Column("", "command")), rows)
     return {"picture": Markup(picture), "table": table}
 
 
@@ -226,6 +229,39 @@ def _large_map(word: str, memory_map: MemoryMap, scale: int) -> tuple[str, Marku
     title = f"Memory map {word}"
     picture = memory_map_svg(memory_map, title=title, side=word, scale=scale, height=560)
     return f"Memory map {word}, large", Markup(picture)
+
+
+def _changes(before: MemoryMap, after: MemoryMap) -> Table:
+    """What became of each operator, its live bytes before and after on one scale, and why."""
+    changes = list(operator_changes(before, after))
+    most = max([1, *(change.before.live_bytes for change in changes)])
+    rows = [
+        Row(
+            (
+                f"{change.before.index:,}",
+                shorten(change.before.operator, 40),
+                Name(shorten(change.before.name, 24), shorten(change.before.name, _NAME)),
+                f"{change.before.live_bytes:,}",
+                f"{100 * change.before.live_bytes / most:.1f}",
+                "" if change.live_after is None else f"{change.live_after:,}",
+                f"{min(100, 100 * (change.live_after or 0) / most):.1f}",
+                change.done or change.why,
+            ),
+            "kept" * bool(change.done),
+        )
+        for change in changes
+    ]
+    columns = (
+        Column("#", "n"),
+        Column("operator", "op"),
+        Column("name", "name"),
+        Column("live before", "n"),
+        Column("", "meter"),
+        Column("after", "n"),
+        Column("", "meter"),
+        Column("what became of it, or why not", "words"),
+    )
+    return Table(columns, rows, "long changes")
 
 
 def _operators(word: str, memory_map: MemoryMap) -> tuple[str, Table]:

@@ -22,9 +22,9 @@ from markupsafe import Markup
 from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import shorten
 
-Kind = Literal["", "n", "op", "head", "code", "meter", "name", "command"]
+Kind = Literal["", "n", "op", "head", "code", "meter", "name", "command", "words"]
 """How a cell is shown: as text, a number, an operator's type, a heading of its row, code, a bar of
-so many percent, or a `Name`."""
+so many percent, a `Name`, a command, or text that needs room."""
 
 
 @dataclass(frozen=True, slots=True)

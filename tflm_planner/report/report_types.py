@@ -191,6 +191,13 @@ class PointJson(Document):
     )
     tiles: Annotated[Count, says("Number of regions in tiles.")]
     loops: Annotated[Count, says("Number of regions in loops.")]
+    command: Annotated[
+        str,
+        says(
+            "The command line that asks for no more bytes; empty for the source, for what was "
+            "written, and where the head was to be lowered."
+        ),
+    ]
 
 
 class FrontJson(Document):

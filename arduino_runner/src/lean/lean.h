@@ -11,7 +11,7 @@
 //   resolver.AddConv2D(LEAN(tflite::Register_CONV_2D));
 //   lean::UseModel(model_data, model_size);              // before AllocateTensors()
 //
-// The model's pool is written by `tflm-plan --lean`; without one, tiles of one layer still share.
+// The model's pool is written by `tflm-plan --firmware lean`; without one, tiles of one layer still share.
 // While a stock Prepare runs, its requests for persistent memory are served from temporary memory;
 // afterwards each block is looked up in the pool and OpData is pointed there. Blocks are found by
 // content, so a wrong, damaged or missing pool costs memory, never bits. What is not recognised

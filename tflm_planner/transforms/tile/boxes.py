@@ -8,6 +8,7 @@ It knows shapes; it must not know operators.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -90,3 +91,14 @@ def box_name(tensor: Tensor, box: Box, what: str = "") -> str:
     cut = [f"{'nhwc'[a] if len(box) == 4 else a}{r[0]}:{r[1]}"
            for a, r in enumerate(box) if len(full) != len(box) or r != full[a]]  # fmt: skip
     return "/".join(p for p in (tensor.name, ",".join(cut), what) if p)
+
+
+def box_in_name(name: str) -> str | None:
+    """The innermost part that a name of `box_name` tells of, as in "h0:10,w4:8"; None if none."""
+    cuts = re.findall(r"/((?:[nhwc\d]\d+:\d+)(?:,[nhwc\d]\d+:\d+)*)(?=/|$)", name)
+    return cuts[-1] if cuts else None
+
+
+def whole_name(name: str) -> str:
+    """The name of the tensor that a name of `box_name` is a part of; the name itself for others."""
+    return re.split(r"/(?:[nhwc\d]\d+:\d+)(?:,[nhwc\d]\d+:\d+)*(?=/|$)", name, maxsplit=1)[0]

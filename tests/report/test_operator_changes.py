@@ -1,0 +1,126 @@
+"""What the report says became of each operator: of plans made here, operator by operator."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.conftest import published
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.by_hand import parse_regions
+from tflm_planner.report.document import MapStep, MemoryMap, ParetoFront, ParetoPoint
+from tflm_planner.report.html import to_html
+from tflm_planner.report.operator_changes import OperatorChange, operator_changes
+from tflm_planner.transforms.tile.boxes import whole_name
+
+
+def changes(
+    splits: list[str], loops: list[str] | None = None, name: str = "vww_96_int8"
+) -> list[OperatorChange]:
+    by_hand = parse_regions(None, splits, loops or [])
+    tiles = (
+        api.TilePermission(by_hand=by_hand, operators=api.AllowedOperators.ALL) if by_hand else None
+    )
+    report = api.plan(published(name), None, api.PlanOptions(tiles=tiles, verify=None)).report
+    return list(operator_changes(report.before.map, report.after.map))
+
+
+def test_every_operator_is_listed_with_its_live_bytes() -> None:
+    found = changes([])
+    assert [change.before.index for change in found] == list(range(31))
+    assert [change.done for change in found] == [""] * 31
+    assert all(change.live_after == change.after[0].live_bytes for change in found)
+    peak = max(change.live_after or 0 for change in found)
+    kept = [change.why for change in found if change.live_after == peak]
+    assert kept
+    assert all(why.startswith("kept, at the peak") for why in kept)
+    below = [change.why for change in found if (change.live_after or 0) < peak]
+    assert set(below) == {"kept, below the peak"}
+
+
+def test_parts_are_named() -> None:
+    done = {change.before.index: change for change in changes(["2-4:rows=3"])}
+    for index in (2, 3, 4):
+        assert done[index].done.startswith("runs in 3 parts: h0:")
+        assert done[index].why == ""
+    assert done[5].done == ""
+
+
+def test_loops_are_named() -> None:
+    done = [change.done for change in changes([], ["2-4:rows=2"])]
+    assert done[2:5] == ["runs in a loop, some rows a turn"] * 3
+    assert set(done[5:]) == {""}
+
+
+def test_the_page_lists_them_and_the_commands_of_points() -> None:
+    options = api.PlanOptions(tiles=api.TilePermission(spellings_only=True), verify=None)
+    report = api.plan(published("vww_96_int8"), None, options).report
+    page = to_html(report)
+    body = page[page.index("What became of each operator") :]
+    rows = re.findall(r"<tr[ >].*?</tr>", body[: body.index("</table>")], re.DOTALL)
+    assert len(rows) == 1 + 31
+    spelled = [row for row in rows if "spelled otherwise" in row]
+    assert spelled
+    assert all('class="kept"' in row for row in spelled)
+    command = "tflm-plan vww_96_int8.tflite --search none"
+    points = ParetoPoint("plan", 99, 1.0, command=command), ParetoPoint("chosen", 88, 1.0)
+    with_front = to_html(replace(report, front=ParetoFront("arena", 1.1, points)))
+    assert f'<td class="command">{command}</td>' in with_front
+
+
+def _step(index: int, operator: str, name: str, live: int = 16) -> MapStep:
+    return MapStep(index, operator, name, 0, live, 0, 0, 0, 0, ())
+
+
+def _map(*steps: MapStep) -> MemoryMap:
+    return MemoryMap(steps, (), 64)
+
+
+def test_what_is_gone_moved_or_another_is_said() -> None:
+    before = _map(
+        _step(0, "CONV_2D", "a"),
+        _step(1, "CONV_2D", "b"),
+        _step(2, "CONCATENATION", "c"),
+        _step(3, "PAD", "d"),
+        _step(4, "CONV_2D", "e"),
+        _step(5, "RELU", "f"),
+        _step(6, "ASSIGN_VARIABLE", ""),
+    )
+    after = _map(
+        _step(0, "CONV_2D", "b"),
+        _step(1, "CONV_2D", "a"),
+        _step(2, "SLICE", "d"),
+        _step(3, "CONV_2D", "e/rows"),
+    )
+    done = {change.before.name: change.done for change in operator_changes(before, after)}
+    assert done == {
+        "a": "runs at another time",
+        "b": "runs at another time",
+        "c": "left out: its result is a view of what lies there, or known ahead",
+        "d": "is a SLICE now",
+        "e": "spelled otherwise: the same sums by a kernel whose result may trail its operand",
+        "f": "no operator makes a result of this name any more",
+        "": "",
+    }
+
+
+def test_of_a_model_in_parts_already_nothing_is_told() -> None:
+    parts = _map(_step(0, "CONV_2D", "a/h0:2"), _step(1, "CONV_2D", "a/h2:4"))
+    assert {change.done for change in operator_changes(parts, parts)} == {""}
+
+
+def test_names_that_are_not_the_only_ones_tell_nothing() -> None:
+    before = _map(_step(0, "CONV_2D", "a"), _step(1, "CONV_2D", "a"))
+    after = _map(_step(0, "CONV_2D", "a/h0:2"), _step(1, "CONV_2D", "a/h2:4"))
+    for change in operator_changes(before, after):
+        assert (change.after, change.live_after, change.done, change.why) == ((), None, "", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [("a/b/h0:10", "a/b"), ("a/h0:10/h2:5/padded", "a"), ("a/c0:8,h1:2", "a"), ("x:0", "x:0")],
+)
+def test_the_tensor_behind_a_part(name: str, whole: str) -> None:
+    assert whole_name(name) == whole

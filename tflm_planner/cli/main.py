@@ -1,0 +1,89 @@
+"""The entry point of `tflm-plan`.
+
+    tflm-plan arena IN [--target T] [--json]  --> answered here, at once
+    everything else, and whatever goes wrong  --> `app`, the whole command line
+
+typer, which reads the command line, takes longer to import (with pydantic some 0.15 s of processor
+time) than an arena to compute. So the plainest form of the one verb that scripts call for every
+model is read here; whatever else stands on the command line, or goes wrong, is left to `app`, which
+says so. A test holds that both print the same.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tflm_planner.support import defaults
+
+_TARGET = ("--target", "-t")
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    try:
+        text = plain_arena(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("tflm-plan: error: interrupted; nothing was written\n")
+        raise SystemExit(130) from None
+    if text is None:
+        from tflm_planner.cli import app
+
+        app.main()
+    else:
+        _print(text)
+
+
+def plain_arena(words: Sequence[str]) -> str | None:
+    """What `arena` prints for these words; None where they are not its plainest form, or where
+    something is wrong with them."""
+    if len(words) < 2 or words[0] != "arena":
+        return None
+    names: list[str] = []
+    target, as_json = defaults.TARGET, False
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _TARGET:
+            target = next(rest, "")
+        elif word == "--json":
+            as_json = True
+        elif word.startswith("-"):
+            return None
+        else:
+            names.append(word)
+    if len(names) != 1 or not target or target.startswith("-"):
+        return None
+    try:
+        return _arena(Path(names[0]), target, as_json=as_json)
+    except Exception:  # the whole command line says what is wrong
+        return None
+
+
+def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
+    from tflm_planner.pipeline import arenas
+    from tflm_planner.tflm.targets import load_target
+
+    target = load_target(target_id)
+    arena = arenas.arena(source, target)
+    if not as_json:
+        from tflm_planner.report.arena_text import render_arena
+
+        return render_arena(source.name, arena, target)
+    import json
+
+    from tflm_planner.report.json_document import arena_to_json
+
+    values = arena_to_json(arena, target, arenas.split_arena(source, target))
+    return json.dumps(values, indent=2, allow_nan=False) + "\n"
+
+
+def _print(text: str) -> None:
+    """To stdout; where nobody reads any more, end as any filter does."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None

@@ -1,0 +1,227 @@
+"""The tools of `tflm-plan mcp`: `arena`, `compare`, `inspect`, `plan`, as functions of documents.
+
+    call (JSON) --parse--> document --> pipeline --> document --plain--> result (JSON)
+
+Each reads and writes files of one folder only. They are the same verbs as those of the command
+line, whose words they do not print. It must not know how calls arrive (`mcp_server`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tflm_planner.cli import mcp_types as types
+from tflm_planner.cli.shared import allowed_operators
+from tflm_planner.pipeline import api, looking
+from tflm_planner.pipeline.comparison import QUICK
+from tflm_planner.report.arena_types import ArenaOnTargetJson
+from tflm_planner.report.comparison_types import BoardComparisonJson, comparison_to_json
+from tflm_planner.report.document import MapStep, Report
+from tflm_planner.report.json_document import arena_to_json, to_json
+from tflm_planner.report.peak import peak_parts
+from tflm_planner.support.documents import Document, parse, plain, schema_of, view
+from tflm_planner.support.errors import PlannerError, UsageError
+from tflm_planner.support.progress import Progress
+from tflm_planner.support.units import parse_size
+from tflm_planner.tflm.target_kernels import kernels_of
+from tflm_planner.tflm.targets import LEAN_SUFFIX, Target, boards_like, load_target
+
+JsonValues = dict[str, Any]
+_KINDS = {1: "internal", 2: "usage", 4: "outputs differ", 5: "model"}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder whose files tools may read and write, resolved."""
+
+    root: Path
+
+    def model(self, name: str) -> Path:
+        """The model of this name, there or still to be written. Raises UsageError where it would
+        lie elsewhere, or is no .tflite."""
+        return self._path(name, ".tflite")
+
+    def target(self, name: str, *, lean: bool = False) -> Target:
+        """The target of this name, or of a TOML file in the folder. Raises UsageError."""
+        words = name.removesuffix(LEAN_SUFFIX)
+        if words.endswith(".toml") or Path(words).is_file():
+            return load_target(self._path(words, ".toml"), lean=lean or words != name)
+        return load_target(name, lean=lean)
+
+    def _path(self, name: str, suffix: str) -> Path:
+        """A file of the folder, links followed, as seen from where the server runs."""
+        try:
+            found = (self.root / name).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise UsageError(f"{name!r} is no path: {error}") from error
+        if not found.is_relative_to(self.root):
+            raise UsageError(
+                f"{name} lies outside of {self.root}, the folder that is served; copy it there, or "
+                "serve another one (tflm-plan mcp --folder)"
+            )
+        if found.suffix != suffix:
+            raise UsageError(f"{name} does not end in {suffix}")
+        return found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found
+
+
+@dataclass(frozen=True)
+class ServedTool:
+    """A tool. call, result: the types of its arguments and of what it gives. writes: whether it
+    writes a file. run: computes the result."""
+
+    name: str
+    about: str
+    call: type[Document]
+    result: type[Document]
+    run: Callable[[Any, Workspace, Progress], JsonValues]
+    writes: bool = False
+
+    @property
+    def input_schema(self) -> JsonValues:
+        """JSON schema of the arguments."""
+        return schema_of(self.call, self.name, f"urn:tflm-planner:mcp:{self.name}:arguments")
+
+    @property
+    def output_schema(self) -> JsonValues:
+        """JSON schema of the result."""
+        return schema_of(self.result, self.name, f"urn:tflm-planner:mcp:{self.name}:result")
+
+    def answer(
+        self, arguments: Mapping[str, Any], workspace: Workspace, report_progress: Progress
+    ) -> JsonValues:
+        """The result. Raises PlannerError."""
+        call = parse(dict(arguments), self.call, f"arguments of {self.name}")
+        return self.run(call, workspace, report_progress)
+
+
+def failure(error: Exception) -> JsonValues:
+    """What a tool answers in place of a result."""
+    code = error.exit_code if isinstance(error, PlannerError) else 1
+    words = str(error) if isinstance(error, PlannerError) else f"{type(error).__name__}: {error}"
+    kind: Any = _KINDS.get(code, "internal")
+    return plain(types.ToolErrorJson(code, kind, words))
+
+
+def arena(call: types.ArenaCall, workspace: Workspace, _: Progress) -> JsonValues:
+    """How large tensor_arena must be."""
+    target, path = workspace.target(call.target), workspace.model(call.model)
+    return arena_to_json(looking.arena(path, target), target, looking.split_arena(path, target))
+
+
+def compare(call: types.CompareCall, workspace: Workspace, report_progress: Progress) -> JsonValues:
+    """What a model needs on many boards."""
+    path, targets = workspace.model(call.model), [*boards_like(call.boards, "")]
+    if not call.planned:
+        return comparison_to_json(looking.compare_as_is(path, targets))
+    planned = api.compare(path, targets, QUICK, report_progress=report_progress)
+    return comparison_to_json(planned)
+
+
+def inspect(call: types.InspectCall, workspace: Workspace, _: Progress) -> JsonValues:
+    """Where the memory of a model goes."""
+    target = workspace.target(call.target)
+    seen = looking.inspect(workspace.model(call.model), kernels_of(target))
+    largest = sorted(seen.map.steps, key=lambda step: -step.live_bytes)[: call.operators]
+    peak = seen.map.peak_step
+    return plain(
+        types.InspectionSummaryJson(
+            target=target.id,
+            operators=len(seen.map.steps),
+            arena=view(seen.arena, types.ArenaJson),
+            peak=None if peak is None else _operator(peak),
+            peak_tensors=[
+                types.PeakTensorJson(part.block.name, part.block.size, part.own)
+                for part in peak_parts(seen.map)
+            ],
+            largest=[_operator(step) for step in largest],
+            limits=view(seen.limits, types.LimitsJson),
+            cannot_run=list(seen.arena.cannot_run),
+            notes=list(seen.notes),
+        )
+    )
+
+
+def _operator(step: MapStep) -> types.LiveOperatorJson:
+    return view(step, types.LiveOperatorJson)
+
+
+def plan(call: types.PlanCall, workspace: Workspace, report_progress: Progress) -> JsonValues:
+    """Write a model that computes the same in less memory."""
+    source, output = workspace.model(call.model), workspace.model(call.output)
+    target = workspace.target(call.target, lean=call.firmware == "lean")
+    options = api.PlanOptions(
+        search=api.MemoryOptions(kernels=kernels_of(target)),
+        tiles=api.TilePermission(call.max_slowdown, operators=allowed_operators(call.firmware, "")),
+        budget=None if call.budget is None else parse_size(call.budget),
+        force=call.force,
+        command=_command(call, source, output),
+    )
+    return _summary(api.plan(source, output, options, report_progress).report)
+
+
+def _command(call: types.PlanCall, source: Path, output: Path) -> tuple[str, ...]:
+    """The command line that this call stands for, without what the ladder's commands set."""
+    words = ["tflm-plan", str(source), str(output), "--target", call.target]
+    words += [] if call.budget is None else ["--budget", call.budget]
+    words += ["--max-slowdown", f"{call.max_slowdown:g}"]
+    return (*words, "--force")
+
+
+def _summary(report: Report) -> JsonValues:
+    whole = to_json(report)
+    return plain(
+        parse(
+            {
+                "output": report.destination,
+                "fits": report.fits,
+                "proof": "not run" if report.terms is None else report.terms.status,
+                **{key: whole[key] for key in _KEPT},
+            },
+            types.PlanSummaryJson,
+            "report",
+        )
+    )
+
+
+_KEPT = ("target", "arena", "fit", "verified", "tflm_only", "ladder", "paste", "notes")
+"""Keys of a report that a summary has too."""
+
+TOOLS = (
+    ServedTool(
+        "arena",
+        "How large tensor_arena must be for a .tflite model on TFLite-Micro, to the byte: head, "
+        "tail, scratch, and whether the figure is exact. At once; nothing is written.",
+        types.ArenaCall,
+        ArenaOnTargetJson,
+        arena,
+    ),
+    ServedTool(
+        "compare",
+        "What a .tflite model needs on every board that is known, and whether it fits. At once, or "
+        "seconds where it is planned too; nothing is written.",
+        types.CompareCall,
+        BoardComparisonJson,
+        compare,
+    ),
+    ServedTool(
+        "inspect",
+        "Where the memory of a .tflite model goes: the operators with most live bytes, the tensors "
+        "at the peak, and limits that no plan goes below. At once; nothing is written.",
+        types.InspectCall,
+        types.InspectionSummaryJson,
+        inspect,
+    ),
+    ServedTool(
+        "plan",
+        "Write a .tflite model that computes the same bits in less memory, proved and run beside "
+        "the original before it is written. Seconds to minutes. A model that does not fit is "
+        "written all the same: see `fits`, and `ladder` for what would help.",
+        types.PlanCall,
+        types.PlanSummaryJson,
+        plan,
+        writes=True,
+    ),
+)

@@ -1,0 +1,89 @@
+"""Data for the nodes of a graph in Model Explorer: live bytes, scratch and tiles of each operator.
+
+    {"main": {"results": {"0": {"value": 16240}, "1": ...}, "gradient": [...]}}
+
+One document a measure. A graph goes by its name, an operator by its place in the graph, which is
+the id that Model Explorer gives it
+(github.com/google-ai-edge/model-explorer, node_data_builder.py). Where graphs share a name, as the
+bodies of several loops do, places would be ambiguous: their operators go by the name of their first
+result, and those whose name is not the only one are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tflm_planner.model.ir import Graph, Model, Op
+from tflm_planner.report.document import MapStep, MemoryMap
+from tflm_planner.transforms.tile.boxes import box_in_name
+
+Value = int | str
+_GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f28b9b"}]
+"""From few bytes to many."""
+
+
+def node_data(model: Model, memory_map: MemoryMap) -> Mapping[str, Mapping[str, Any]]:
+    """Measure -> document. live_bytes: what must exist while an operator runs. scratch_bytes: of
+    its kernel; tile: which rows, columns or channels it computes; both only where there are any.
+    Graphs that nothing calls have no data."""
+    operators = list(_operators(model, memory_map))
+    live = _document(operators, lambda _, step: step.live_bytes)
+    scratch = _document(operators, lambda _, step: step.workspace_bytes or None)
+    tiles = _document(
+        operators, lambda op, _: box_in_name(op.outputs[0].name) if op.outputs else None
+    )
+    found = {
+        "live_bytes": _with_gradient(live),
+        "scratch_bytes": _with_gradient(scratch),
+        "tile": {graph: {"results": results} for graph, results in tiles.items()},
+    }
+    return {measure: document for measure, document in found.items() if document}
+
+
+_Operator = tuple[str, str, Op, MapStep]
+"""Name of the graph, key of the node, and both."""
+
+
+def _operators(model: Model, memory_map: MemoryMap) -> Iterator[_Operator]:
+    """Operators that run, with the keys under which Model Explorer finds them."""
+    named = Counter(graph.name for graph in model.graphs)
+    for place, graph in enumerate(model.graphs):
+        steps = [step for step in memory_map.steps if step.graph == place]
+        if len(steps) != len(graph.ops):
+            continue  # nothing calls it
+        keys = _places(graph) if named[graph.name] == 1 else _names(graph, model.graphs)
+        for key, op, step in zip(keys, graph.ops, steps, strict=True):
+            if key:
+                yield graph.name, key, op, step
+
+
+def _places(graph: Graph) -> list[str]:
+    return [str(place) for place in range(len(graph.ops))]
+
+
+def _names(graph: Graph, graphs: Sequence[Graph]) -> list[str]:
+    """Names of the first results; "" where the graphs of this name have that name twice."""
+    alike = [other for other in graphs if other.name == graph.name]
+    used = Counter(t.name for other in alike for op in other.ops for t in op.outputs)
+    firsts = [op.outputs[0].name if op.outputs else "" for op in graph.ops]
+    return [name if used[name] == 1 else "" for name in firsts]
+
+
+def _document(
+    operators: Sequence[_Operator], measure: Callable[[Op, MapStep], Value | None]
+) -> dict[str, dict[str, dict[str, Value]]]:
+    """Graph -> node -> value, where there is one."""
+    document: dict[str, dict[str, dict[str, Value]]] = {}
+    for graph, key, op, step in operators:
+        value = measure(op, step)
+        if value is not None:
+            document.setdefault(graph, {})[key] = {"value": value}
+    return document
+
+
+def _with_gradient(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        graph: {"results": results, "gradient": _GRADIENT} for graph, results in document.items()
+    }

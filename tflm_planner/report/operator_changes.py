@@ -1,0 +1,118 @@
+"""What became of each operator of the original, and why nothing did of the others.
+
+    before   0 CONV_2D   1 DEPTHWISE   2 MEAN
+             |         /  |  \\         |
+    after    0 CONV_2D  1..3 in parts  4 MEAN
+
+Operators are matched by the name of their first result, which tiles and loops keep, with the part
+that they make behind it. Where a name does not tell, nothing is said. It must not know how anything
+is rendered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tflm_planner.report.document import MapStep, MemoryMap
+from tflm_planner.transforms.tile.boxes import box_in_name, whole_name
+
+_SHOWN = 3
+"""Parts that are named."""
+_SPELLED = "/rows"
+"""Behind the name of a 1x1 convolution that is spelled otherwise (`transforms.spelling`)."""
+_MOVERS = frozenset(
+    {"CONCATENATION", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "RESHAPE", "PAD", "SQUEEZE"}
+)
+"""Operators that only move bytes, for which a view may stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorChange:
+    """An operator of the original. after: what computes its result now, in the order of execution.
+    live_after: most bytes that exist while one of these runs (None: none does). done: what was done
+    to it. why: why nothing was."""
+
+    before: MapStep
+    after: tuple[MapStep, ...]
+    live_after: int | None
+    done: str
+    why: str
+
+
+def operator_changes(before: MemoryMap, after: MemoryMap) -> Iterator[OperatorChange]:
+    """The operators of the original's main graph, in their order."""
+    named = Counter(step.name for step in before.steps)
+    found: dict[str, list[MapStep]] = {}
+    for step in after.steps:
+        found.setdefault(_whole(step.name), []).append(step)
+    peak = max((step.live_bytes for step in after.steps), default=0)
+    told = {name for name, count in named.items() if count == 1 and name and _is_whole(name)}
+    told_after = told & found.keys()
+    moved = _moved([step.name for step in before.steps if step.name in told_after], found)
+    for step in before.steps:
+        if step.graph > 0:
+            continue
+        is_told = step.name in told
+        matched = found.get(step.name, []) if is_told else []
+        live = max((other.live_bytes for other in matched), default=None)
+        done = _done(step, matched) if is_told else ""
+        if not done and matched and step.name in moved:
+            done = "runs at another time"
+        why = "" if done or live is None else _why(live, peak)
+        yield OperatorChange(step, tuple(matched), live, done, why)
+
+
+def _whole(name: str) -> str:
+    """The name of the original's result."""
+    return whole_name(name).removesuffix(_SPELLED)
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a name is no part's already, as in a model that is planned once more."""
+    return _whole(name) == name
+
+
+def _done(step: MapStep, after: Sequence[MapStep]) -> str:
+    if not after:
+        if step.operator in _MOVERS:
+            return "left out: its result is a view of what lies there, or known ahead"
+        return "no operator makes a result of this name any more"
+    parts = list(dict.fromkeys(filter(None, (box_in_name(other.name) for other in after))))
+    kinds = {other.operator for other in after}
+    if any(other.graph > 0 for other in after):
+        return "runs in a loop, some rows a turn"
+    if len(parts) > 1:
+        named = ", ".join(parts[:_SHOWN]) + (", ..." if len(parts) > _SHOWN else "")
+        return f"runs in {len(parts)} parts: {named}"
+    if parts:
+        return f"computes only the part {parts[0]}, which is all that is read"
+    if any(other.name.endswith(_SPELLED) for other in after):
+        return "spelled otherwise: the same sums by a kernel whose result may trail its operand"
+    if step.operator not in kinds:
+        return f"is a {after[-1].operator} now"
+    if len(after) > 1:
+        others = Counter(other.operator for other in after)
+        others[step.operator] -= 1
+        return f"with {', '.join(sorted(kind for kind, n in others.items() if n))} beside it"
+    return ""
+
+
+def _why(live: int, peak: int) -> str:
+    """Why an operator is as it was."""
+    if live >= peak:
+        return "kept, at the peak: lower was not found, or not needed"
+    return "kept, below the peak"
+
+
+def _moved(order: Sequence[str], found: Mapping[str, Sequence[MapStep]]) -> set[str]:
+    """Results of operators that run before the one they ran behind, or the other way round. Only
+    neighbours are looked at, so that one that is far from its place moves itself and not all that
+    it has passed. order: results as the original computed them."""
+    moved: set[str] = set()
+    for first, second in pairwise(order):
+        if found[first][0].index > found[second][0].index:
+            moved |= {first, second}
+    return moved
