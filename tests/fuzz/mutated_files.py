@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import collections
 import multiprocessing
+import random
 import resource
 import sys
 import tempfile
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -66,11 +68,13 @@ def try_all(data: bytes) -> tuple[str, str]:
     """(status, detail) of planning the model in `data`, or of what went wrong with another verb."""
     from tflm_planner.device.export import export
     from tflm_planner.model import text as ir_text
+    from tflm_planner.model.serde import read_model
     from tflm_planner.pipeline import api
     from tflm_planner.pipeline.options import MemoryOptions
     from tflm_planner.report.axes_text import axes_text
     from tflm_planner.support import defaults
     from tflm_planner.tflm.targets import load_target
+    from tflm_planner.verification.terms import prove_by_terms
 
     search = MemoryOptions(time_limit=1.0)
     found: list[api.PlanResult] = []
@@ -88,14 +92,17 @@ def try_all(data: bytes) -> tuple[str, str]:
         options = MemoryOptions(time_limit=1.0, kernels=kernels)
         api.plan(data, None, api.PlanOptions(options, verify=None))
 
-    def patched() -> None:
-        tiles = api.TilePermission(operators=api.AllowedOperators.ALL, by_hand=(api.Patch(2, 2),))
-        api.plan(data, None, api.PlanOptions(search, tiles, verify=None))
+    def by_hand(region: object) -> Callable[[], object]:
+        tiles = api.TilePermission(
+            operators=api.AllowedOperators.ALL, by_hand=(region,), inexact=True
+        )
+        return lambda: api.plan(data, None, api.PlanOptions(search, tiles, verify=None))
 
     others: list[Callable[[], object]] = [
         inspect,
         lean,
-        patched,
+        *map(by_hand, _regions(data)),
+        lambda: prove_by_terms(read_model(data), read_model(data)),
         lambda: api.arena(data),
         lambda: api.split_arena(data),
         lambda: api.common_arena([data, data]),
@@ -110,6 +117,23 @@ def try_all(data: bytes) -> tuple[str, str]:
         if outcome[0] == "finding":
             return outcome
     return outcomes[0]
+
+
+def _regions(data: bytes) -> list[object]:
+    """What --patch, --split and --loop may say of a file: drawn by its bytes."""
+    from tflm_planner.pipeline.by_hand import parse_regions
+
+    rng = random.Random(zlib.crc32(data))
+    first = rng.choice((0, 0, 0, 1, 2))
+    ops = f"{first}-{first + rng.randrange(4)}"
+    axis, parts = rng.choice(("rows", "columns", "channels", "axis0", "sum")), rng.randrange(2, 5)
+    halo = rng.choice(("", ",halo=blocks", ",halo=merge", ",order=backward", ",order=eager"))
+    border = rng.choice(("", ",border=reverse", ",border=masked", ",border=peeled"))
+    return [
+        *parse_regions(f"{rng.randrange(1, 4)},{rng.randrange(1, 4)}", ()),
+        *parse_regions(None, (f"{ops}:{axis}={parts}{halo}",)),
+        *parse_regions(None, (), (f"{ops}:rows={rng.randrange(1, 4)}{border}",)),
+    ]
 
 
 def _again(result: object) -> None:

@@ -235,6 +235,28 @@ def wild_scale(model: Any, rng: Rng) -> None:
         quantization.scale = scales
 
 
+def wild_quantization(model: Any, rng: Rng) -> None:
+    """Vectors of scales and zero points: wild numbers, other lengths, none, along another axis."""
+    tensors = [t for t in _graph(model, rng).tensors or [] if t.quantization is not None]
+    tensor = _pick(tensors, rng)
+    if tensor is None:
+        return
+    quantization, choice = tensor.quantization, int(rng.integers(4))
+    name = _pick(["scale", "zeroPoint"], rng)
+    values = getattr(quantization, name)
+    if choice == 0 or values is None or not len(values):
+        quantization.quantizedDimension = _pick([*range(-2, 5), _wild(rng)], rng)
+    elif choice == 1:
+        points = np.array(quantization.zeroPoint if quantization.zeroPoint is not None else [0])
+        points[int(rng.integers(len(points)))] = _pick([-129, 128, 1 << 40, _wild(rng)], rng)
+        quantization.zeroPoint = points.astype(np.int64)
+    elif choice == 2:
+        count = int(rng.integers(0, 2 * len(values) + 2))
+        setattr(quantization, name, np.resize(np.array(values), count))
+    else:
+        setattr(quantization, name, None)
+
+
 def forge_plan(model: Any, rng: Rng) -> None:
     """An offline plan of wild offsets, or of a wrong length."""
     count = sum(len(g.tensors or []) for g in model.subgraphs or [])
@@ -264,5 +286,5 @@ SCHEMA: list[Callable[[Any, Rng], None]] = [
     other_rank, other_type, flag_tensor, odd_name, other_code, known_code, known_code,
     other_options, wild_option, call_graph, drop_field, repeat_item, drop_item,
     shuffle_operators, spoil_buffer, forge_plan, wild_index,
-    wild_constant, wild_constant, wild_scale,
+    wild_constant, wild_constant, wild_scale, wild_quantization, wild_quantization,
 ]  # fmt: skip

@@ -110,11 +110,14 @@ class OpCode:
 
 @lru_cache(maxsize=1 << 12)
 def operator_name(builtin: int, custom: str | None) -> str:
-    """The name of a builtin code, or a custom operator's own, fit to be printed."""
+    """The name of a builtin code, or a custom operator's own, fit to be printed. One that is called
+    as a builtin is quoted: it computes something else."""
     builtin_name = operator_names().get(builtin, f"BUILTIN_{builtin}")
+    if builtin_name != "CUSTOM":
+        return builtin_name
     custom = custom or ""
-    readable = custom if _is_readable(custom) else quote(custom)
-    return readable if builtin_name == "CUSTOM" else builtin_name
+    is_builtin = custom in operator_names().values() or custom.startswith("BUILTIN_")
+    return quote(custom) if is_builtin or not _is_readable(custom) else custom
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -17,13 +17,11 @@ from typing import Any
 
 from tflm_planner.model.ir import Graph, Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.ops.macs import total_macs
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.progress import Progress
-from tflm_planner.support.units import align_up
 from tflm_planner.verification.ends import as_original, differing_ends
-from tflm_planner.verification.inputs import Array, can_make_values, input_sets
+from tflm_planner.verification.inputs import Array, input_sets
 from tflm_planner.verification.locate import Place, first_difference
 from tflm_planner.verification.session import (
     Child,
@@ -44,21 +42,16 @@ from tflm_planner.verification.verdict import (
     RuntimeCheck,
     Verdict,
 )  # fmt: skip
+from tflm_planner.verification.workload import (
+    MOST_MACS,
+    answer_limit,
+    inputs_within,
+    roomy_arena,
+    why_unfit,
+    work_in_words,
+)
 
 PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
-_MINIMUM_INPUTS = 2
-MOST_MACS = 3_000_000_000
-"""Some 20 s of reference kernels, at 150 million a second."""
-_MACS_A_BYTE = 4
-"""Of the activations: what making, moving and comparing a byte costs."""
-_MOST_BYTES, _FREE_BYTES, _BYTES_A_BYTE = 1 << 28, 1 << 24, 64
-"""Of all activations: at most; for any file; and for each of its bytes. A runtime is not asked to
-hold more: a file of a kilobyte can declare tensors of gigabytes."""
-_RUN_MACS_A_BYTE = 2048
-"""Of one run, beside `MOST_MACS` for any file. Classifiers need fewer than 800 for a byte; networks
-of few weights and large images, as those that enlarge or segment, more."""
-_FREE_MACS = 1 << 28
-"""Of all inputs together, for any file: some two seconds."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ def _sessions(
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     paths = folder / "original.tflite", folder / "result.tflite"
     write_temporary(paths, files)
-    outputs, limit = len(original.main.outputs), options.time_limit
+    outputs, limit = len(original.main.outputs), answer_limit(original, options.time_limit)
     return {
         name: [
             stack.enter_context(Session(name, path, arena=arena, outputs=outputs, time_limit=limit))
@@ -179,58 +172,6 @@ def _for_tflm_alone(model: Model) -> str:
     if any(points == 1 < scales for scales, points in sizes):
         return "the result is stripped for TFLM: filters with one zero point for all channels"
     return ""
-
-
-def why_unfit(model: Model, runtime: str) -> str | None:
-    """Why there is no use in running the model there; None if there is."""
-    if not can_make_values(model.main):
-        return "no values can be made for its inputs"
-    most = min(_FREE_BYTES + _BYTES_A_BYTE * model.file_size, _MOST_BYTES)
-    if (size := _activations(model)) > most:
-        return (
-            f"its activations of {size:,} bytes are too large to be run here ({most:,} for a file "
-            f"of {model.file_size:,})"
-        )
-    most = MOST_MACS + _RUN_MACS_A_BYTE * model.file_size
-    if (work := total_macs(model.ops())) > most:
-        return (
-            f"its {work:,} multiply-accumulates are too many to be run here ({most:,} for a file "
-            f"of {model.file_size:,} bytes)"
-        )
-    return _why_tflm_misreads(model) if runtime == "TFLM" else _why_litert_is_wrong(model)
-
-
-def _why_litert_is_wrong(model: Model) -> str | None:
-    """What LiteRT's reference kernels compute wrong, planned or not, which proves nothing: SUM of
-    int16 gives -1 throughout (ai-edge-litert 2.3), where its optimised kernels add up."""
-    for op in model.ops():
-        if op.kind == "SUM" and op.outputs[0].type_name == "int16":
-            return f"LiteRT's reference kernel is known to compute SUM of int16 wrong ({op.label})"
-    return None
-
-
-def _why_tflm_misreads(model: Model) -> str | None:
-    """Why TFLM would load the model and compute nonsense: it ignores these features."""
-    for t in model.tensors():
-        if t.is_sparse:
-            return f"TFLM reads the sparse tensor {t.name!r} as if it were dense"
-        if t.external_data or (t.buffer.external and t.is_constant):
-            return f"TFLM does not read the data of {t.name!r}, which lie outside the flatbuffer"
-    return None
-
-
-def _activations(model: Model) -> int:
-    return sum(t.nbytes for t in model.tensors() if not t.is_constant)
-
-
-def roomy_arena(data: bytes, model: Model) -> int:
-    """Bytes that surely suffice for TFLM on x86-64: every tensor apart, and a generous tail."""
-    tensors = list(model.tensors())
-    activations = _activations(model)
-    channels = sum(max(t.shape or (1,)) for t in tensors if t.is_constant)
-    # A multiple of 16: the tail is aligned downward from the end.
-    tail = len(data) + 64 * channels + 1024 * len(tensors)
-    return align_up(2 * activations + tail + (1 << 20))
 
 
 class SideBySide:
@@ -314,9 +255,7 @@ class SideBySide:
         requested = self._options.inputs
         if compared >= requested:
             return ""
-        macs = total_macs(self._model.ops())
-        size = _activations(self._model)
-        work = f"{macs:,} multiply-accumulates and {size:,} bytes of activations"
+        work = work_in_words(self._model)
         return f"not on {requested}, as each takes {work}"
 
     def _check_answered(self, failure: RuntimeFailureError, side: int) -> None:
@@ -330,10 +269,7 @@ class SideBySide:
 
     def _count(self) -> int:
         """Inputs to compare: counted, so that any machine proves the same."""
-        work = total_macs(self._model.ops()) + _MACS_A_BYTE * _activations(self._model)
-        for_file = _FREE_MACS + _RUN_MACS_A_BYTE * self._model.file_size
-        fitting = min(self._options.most_macs, for_file) // max(work, 1)
-        return min(self._options.inputs, max(fitting, _MINIMUM_INPUTS))
+        return inputs_within(self._model, self._options.inputs, self._options.most_macs)
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:
         original, result = self._sessions

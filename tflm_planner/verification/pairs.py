@@ -21,13 +21,13 @@ from tflm_planner.verification.compare import (
     PACKAGES,
     Options,
     SideBySide,
-    roomy_arena,
     write_temporary,
 )  # fmt: skip
 from tflm_planner.verification.inputs import dtype_of
 from tflm_planner.verification.locate import Place
 from tflm_planner.verification.session import RUNTIME_IMPORTS, Child
 from tflm_planner.verification.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
+from tflm_planner.verification.workload import answer_limit, roomy_arena
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def verify_pair(
     options = options or Options()
     model, about = read_model(original), json.dumps(describe_pair(pair))
     arena, outputs = roomy_arena(original, model), str(len(model.main.outputs))
+    limit = answer_limit(model, options.time_limit)
     checks: list[RuntimeCheck] = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -71,7 +72,7 @@ def verify_pair(
                 [f"{__package__}.pair_worker", name, *halves, str(arena), outputs, about],
             )
             sessions = [
-                stack.enter_context(Child(arguments, options.time_limit, RUNTIME_IMPORTS[name]))
+                stack.enter_context(Child(arguments, limit, RUNTIME_IMPORTS[name]))
                 for arguments in ways
             ]
             checks.append(SideBySide(name, model, sessions, options, lambda _: Place()).compare())

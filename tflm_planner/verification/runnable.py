@@ -13,12 +13,11 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.verification.compare import (
     PACKAGES,
     Options,
-    roomy_arena,
-    why_unfit,
     write_temporary,
 )  # fmt: skip
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.session import RuntimeFailureError, RuntimeTimeoutError, Session
+from tflm_planner.verification.workload import answer_limit, roomy_arena, why_unfit
 
 
 def is_installed(runtime: str) -> bool:
@@ -45,7 +44,7 @@ def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str
         return unfit
     label, values = next(input_sets(model.main, options.seed))
     arena, outputs = options.arena or roomy_arena(data, model), len(model.main.outputs)
-    limit = options.time_limit
+    limit = answer_limit(model, options.time_limit)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.tflite"
         write_temporary([path], [data])

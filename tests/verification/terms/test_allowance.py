@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from tests.models.build import Net
+from tests.models.counted_loops import counting
 from tests.models.small import Chain, One
 from tests.transforms.row_loops import planned
 from tests.verification.terms.proofs import HOST, forged, proof
 from tflm_planner.model.serde import read_model
-from tflm_planner.verification.compare import why_unfit
 from tflm_planner.verification.terms import prove_by_terms
 from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.values import InexpressibleError
+from tflm_planner.verification.workload import why_unfit
 
 
 def tall(height: int, channels: int = 1) -> bytes:
@@ -21,31 +20,6 @@ def tall(height: int, channels: int = 1) -> bytes:
     chain = Chain((1, height, 2, 1))
     chain.conv(channels, 1)
     return chain.finish()
-
-
-def counting(turns: int, *, elements: int = 1) -> bytes:
-    """A WHILE that counts so far, and carries a tensor along, which its body adds to itself."""
-    net = Net()
-    main, test, body = net.graph("main"), net.graph("test"), net.graph("body")
-
-    def ports(graph) -> tuple[int, int]:
-        return graph.input("i", (1,), "int32"), graph.input("x", (elements,), scale=0.1)
-
-    i, _ = ports(test)
-    goes_on = test.tensor("goes_on", (1,), "bool")
-    test.op("LESS", [i, test.constant("limit", [turns])], [goes_on], "LessOptions")
-    test.outputs(goes_on)
-    i, x = ports(body)
-    more, sums = body.tensor("more", (1,), "int32"), body.tensor("sums", (elements,), scale=0.1)
-    body.op("ADD", [i, body.constant("one", [1])], [more], "AddOptions")
-    body.op("ADD", [x, x], [sums], "AddOptions")
-    body.outputs(more, sums)
-    x = main.input("x", (elements,), scale=0.1)
-    zero = main.constant("zero", np.int32([0]))
-    ends = main.tensor("end", (1,), "int32"), main.tensor("y", (elements,), scale=0.1)
-    main.op("WHILE", [zero, x], [*ends], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
-    main.outputs(ends[1])
-    return net.finish()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,12 @@ from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.field import Residues, subtract
 from tflm_planner.verification.terms.mixing import Mixer, Words
 from tflm_planner.verification.terms.parameters import is_float, zero_point
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
+from tflm_planner.verification.terms.values import (
+    InexpressibleError,
+    MisdeclaredError,
+    Symbols,
+    Values,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,14 @@ class OpCall:
     def shape(self) -> tuple[int, ...]:
         """Of that result."""
         return self.result.shape or ()
+
+    def check_declared(self, shape: Sequence[int]) -> None:
+        """Raise MisdeclaredError unless the result is declared in the shape that is made."""
+        if tuple(shape) != self.shape:
+            raise MisdeclaredError(
+                f"{self.op.label} makes {list(shape)}, but its result is declared as "
+                f"{list(self.shape)}"
+            )
 
     def tensor(self, operand: int) -> Tensor:
         """The tensor of an operand that must be there."""

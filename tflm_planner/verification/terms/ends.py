@@ -6,7 +6,7 @@ from __future__ import annotations
 from tflm_planner.model.ir import Graph, Op, Tensor
 from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.parameters import options, quantisation
+from tflm_planner.verification.terms.parameters import all_of, quantisation
 from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
 
 _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
@@ -43,5 +43,5 @@ def output_as_original(
     op = outer.producer
     if op is None or op.kind not in _CONVERSIONS:
         raise InexpressibleError(f"nothing converts the output {outer.name!r}")
-    name = op.kind, options(op), b"", (quantisation(inner), quantisation(outer))
-    return Values(mixer.mix(symbols.elements(values), mixing.key(*name)), False)
+    name = mixing.key(*all_of(op, (inner, outer)))
+    return Values(mixer.mix(symbols.elements(values), name), False)

@@ -71,6 +71,7 @@ class Machine:
         self._late_copies = late_copies
         self._allowance = allowance or Allowance(model.file_size)
         self._memory: dict[Op, dict[str, Any]] = {}
+        self._variables: dict[Tensor, int] = {}
         self.state: Residues = self._symbols.of_name((1,), "state").data[:, 0]
 
     def run(self, inputs: Sequence[Values | None]) -> list[Values]:
@@ -105,7 +106,7 @@ class Machine:
         if op in self._given:
             results = [self._given[op]]
         elif has_state:
-            results, digest = hash_operands(call, self.state)
+            results, digest = hash_operands(call, self.state, self._variables_of(op))
             self.state = self._mixer.mix(
                 add(self.state, digest)[:, None], mixing.key("next state")
             )[:, 0]
@@ -117,11 +118,21 @@ class Machine:
             self._store.write(tensor, values)
 
     def _operand(self, op: Op, tensor: Tensor, has_state: bool) -> Values | None:
-        if movement.reads_shape_alone(op):
+        if movement.reads_shape_alone(op) and not has_state:
             return Values(np.zeros(tensor.shape or (), np.int8), True)
         if tensor.is_variable and has_state:
             return None  # it is in the state
         return self._store.read(tensor, op)
+
+    def _variables_of(self, op: Op) -> list[int | None]:
+        """Which of the model's variables an operator has, numbered as they are first used: that
+        order is kept, as operators with state keep theirs."""
+        return [
+            self._variables.setdefault(t, len(self._variables))
+            if t is not None and t.is_variable
+            else None
+            for t in (*op.inputs, *op.outputs)
+        ]
 
     # --- control flow ---
 
@@ -163,7 +174,8 @@ class Machine:
 
     def _branch(self, op: Op) -> None:
         """IF: one branch if it is known which, else both, and one of them by the condition."""
-        assert op.inputs[0] is not None
+        if op.inputs[0] is None:
+            raise InexpressibleError(f"{op.label} has no condition")
         choice = self._condition(op.inputs[0])
         branches = _graph_of(op, "thenSubgraphIndex"), _graph_of(op, "elseSubgraphIndex")
         if choice.known:

@@ -54,7 +54,13 @@ def keys(base: Words, *columns: npt.NDArray[Any]) -> Words:
 def bits_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Numbers as words, different ones differently: integers as they are, floats by their bits."""
     if values.dtype.kind == "f":
-        return values.astype(np.float64, order="C").view(np.uint64)
+        with np.errstate(invalid="ignore"):
+            bits = values.astype(np.float64, order="C").view(np.uint64)
+        unordered = np.isnan(values)
+        if unordered.any():  # widened, some of them would become others
+            exact = values.astype(values.dtype, order="C").view(f"u{values.dtype.itemsize}")
+            bits = np.where(unordered, ~exact.astype(np.uint64), bits)
+        return bits
     return values.astype(np.int64).view(np.uint64)
 
 

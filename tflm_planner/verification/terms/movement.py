@@ -6,6 +6,7 @@ depend on an input, the operator is left to be hashed.
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,11 +34,25 @@ def _reshape(call: OpCall) -> list[Values]:
     return [call.values(0).reshape(call.shape)]
 
 
+def _reshape_as_asked(call: OpCall) -> list[Values]:
+    """RESHAPE: LiteRT takes the shape that the operand says, TFLM the declared one."""
+    known = call.values(1) if call.has(1) else None
+    if known is not None and known.known and len(known.shape) == 1 and known.size:
+        asked = [int(n) for n in known.data]
+        others = math.prod(n for n in asked if n != -1)
+        rest = call.values(0).size // max(others, 1)
+        if asked != [0]:  # how converters once wrote a scalar
+            call.check_declared([rest if n == -1 else n for n in asked])
+    return _reshape(call)
+
+
 def _transpose(call: OpCall) -> list[Values] | None:
     order = _numbers(call, 1)
     if order is None:
         return None
-    return [call.values(0).move(lambda a: np.transpose(a, order))]
+    turned = call.values(0).move(lambda a: np.transpose(a, order))
+    call.check_declared(turned.shape)
+    return [turned]
 
 
 def _slice(call: OpCall) -> list[Values] | None:
@@ -45,6 +60,10 @@ def _slice(call: OpCall) -> list[Values] | None:
     data, shape = call.values(0), call.shape
     if begin is None or len(begin) != len(shape) or len(begin) != len(data.shape):
         return None
+    sizes = _numbers(call, 2)
+    if sizes is not None:
+        ends = zip(sizes, begin, data.shape, strict=True)
+        call.check_declared([m - b if n == -1 else n for n, b, m in ends])
     _check_inside(call, begin, shape, data.shape)
     return [data.at(tuple(slice(b, b + n) for b, n in zip(begin, shape, strict=True)))]
 
@@ -67,6 +86,7 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
     if begin is None or end is None or steps is None or len(begin) > len(data.shape):
         return None
     index: list[slice] = []
+    shrunk: list[int] = []
     for axis, (b, e, step) in enumerate(zip(begin, end, steps, strict=True)):
         if options.shrinkAxisMask >> axis & 1:
             # TFLM takes the first index, if its begin is masked.
@@ -75,11 +95,13 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
                 return None
             at = 0 if masked else b % data.shape[axis]
             index.append(slice(at, at + 1))
+            shrunk.append(axis)
             continue
         start = None if options.beginMask >> axis & 1 else b
         stop = None if options.endMask >> axis & 1 else e
         index.append(slice(start, stop, step))
     part = data.at(tuple(index))
+    call.check_declared([n for axis, n in enumerate(part.shape) if axis not in shrunk])
     return [part.reshape(call.shape)]
 
 
@@ -94,9 +116,12 @@ def _join(call: OpCall) -> list[Values] | None:
 
 def _concatenate(call: OpCall, parts: list[Values], axis: int) -> Values:
     if all(v.known for v in parts):
-        return Values(np.concatenate([v.data for v in parts], axis), True).reshape(call.shape)
-    lanes = [call.symbols.elements(v) for v in parts]
-    return Values(np.concatenate(lanes, axis + 1), False).reshape(call.shape)
+        joined = Values(np.concatenate([v.data for v in parts], axis), True)
+    else:
+        lanes = [call.symbols.elements(v) for v in parts]
+        joined = Values(np.concatenate(lanes, axis + 1), False)
+    call.check_declared(joined.shape)
+    return joined
 
 
 def _pack(call: OpCall) -> list[Values]:
@@ -137,12 +162,13 @@ def _pad(call: OpCall) -> list[Values] | None:
     if fill.size != 1:
         return None
     pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
+    call.check_declared([low + n + high for (low, high), n in zip(pairs, data.shape, strict=True)])
     if data.known and fill.known:
         padded = np.pad(data.data, pairs, constant_values=fill.data.reshape(-1)[0])
-        return [Values(padded, True).reshape(call.shape)]
+        return [Values(padded, True)]
     lanes, value = call.symbols.elements(data), call.symbols.elements(fill).reshape(-1)
     each = [np.pad(a, pairs, constant_values=v) for a, v in zip(lanes, value, strict=True)]
-    return [Values(np.stack(each), False).reshape(call.shape)]
+    return [Values(np.stack(each), False)]
 
 
 def _gather(call: OpCall) -> list[Values] | None:
@@ -154,7 +180,9 @@ def _gather(call: OpCall) -> list[Values] | None:
     at = places.data.astype(np.int64)
     if at.size and not (at.min() >= 0 and at.max() < data.shape[axis]):
         raise OutsideError(f"{call.op.label} takes what its operand does not have")
-    return [data.move(lambda a: np.take(a, at, axis)).reshape(call.shape)]
+    taken = data.move(lambda a: np.take(a, at, axis))
+    call.check_declared(taken.shape)
+    return [taken]
 
 
 def _update_slice(call: OpCall) -> list[Values] | None:
@@ -174,6 +202,9 @@ def _update_slice(call: OpCall) -> list[Values] | None:
 
 
 def _broadcast(call: OpCall) -> list[Values]:
+    shape = _numbers(call, 1)
+    if shape is not None:
+        call.check_declared(shape)
     return [call.values(0).move(lambda a: np.broadcast_to(a, call.shape))]
 
 
@@ -185,6 +216,9 @@ def _of_shape(call: OpCall) -> list[Values]:
 
 
 def _fill(call: OpCall) -> list[Values]:
+    shape = _numbers(call, 0)
+    if shape is not None:
+        call.check_declared(shape)
     return [call.values(1).move(lambda a: np.broadcast_to(a, call.shape))]
 
 
@@ -206,7 +240,7 @@ def reads_shape_alone(op: Op) -> bool:
 
 
 RULES = {
-    "RESHAPE": _reshape, "SQUEEZE": _reshape, "EXPAND_DIMS": _reshape,
+    "RESHAPE": _reshape_as_asked, "SQUEEZE": _reshape, "EXPAND_DIMS": _reshape,
     "TRANSPOSE": _transpose, "SLICE": _slice, "STRIDED_SLICE": _strided_slice,
     "CONCATENATION": _join, "PACK": _pack, "UNPACK": _unpack,
     "SPLIT": _split, "SPLIT_V": _split, "PAD": _pad, "PADV2": _pad,

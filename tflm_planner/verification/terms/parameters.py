@@ -15,11 +15,12 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.quantization import parameters
 from tflm_planner.model.schema import members
 
-Quantisation = tuple[str, tuple[float, ...], tuple[int, ...]]
+Quantisation = tuple[str, tuple[float, ...], tuple[int, ...], int]
 
 
 def quantisation(tensor: Tensor | None) -> Quantisation | None:
-    """Type, scales and zero points; one zero point stands for many that are equal."""
+    """Type, scales, zero points and the axis along which they differ; one zero point stands for
+    many that are equal."""
     if tensor is None:
         return None
     scales, points = parameters(tensor)
@@ -27,7 +28,8 @@ def quantisation(tensor: Tensor | None) -> Quantisation | None:
         points = points[:1]
     if not scales:
         points = []
-    return tensor.type_name, tuple(scales), tuple(points)
+    axis = int(tensor.quantization.quantizedDimension) if len(scales) > 1 else 0
+    return tensor.type_name, tuple(scales), tuple(points), axis
 
 
 def zero_point(tensor: Tensor) -> int:
@@ -56,7 +58,8 @@ def all_of(op: Op, tensors: Iterable[Tensor | None], *left_out: str) -> tuple[ob
     """Kind, options and the quantisation of tensors: the key of an operator that computes each
     element alike."""
     custom = b"" if op.custom_options is None else op.custom_options.tobytes()
-    return op.kind, options(op, *left_out), custom, tuple(quantisation(t) for t in tensors)
+    name = op.kind, op.code.custom or ""  # a custom operator may be called as a builtin
+    return name, options(op, *left_out), custom, tuple(quantisation(t) for t in tensors)
 
 
 def is_float(tensor: Tensor) -> bool:

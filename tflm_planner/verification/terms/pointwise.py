@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.quantization import single_scale
+from tflm_planner.model.quantization import parameters, single_scale
 from tflm_planner.ops.axes import ELEMENT_WISE
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues, add
@@ -43,7 +43,18 @@ def pointwise(call: OpCall) -> list[Values] | None:
         values = _pass_through(call)
     if values is None and call.op.kind == "MUL":
         values = _mask(call)
+    if values is None and not _is_alike_everywhere(call):
+        return None
     return [_mix(call) if values is None else values]
+
+
+def _is_alike_everywhere(call: OpCall) -> bool:
+    """Whether each element is computed alike, of the elements that broadcasting pairs it with. Not
+    where channels have scales of their own, and not where SELECT chooses whole rows."""
+    tensors = (*call.op.operands(), *call.op.outputs)
+    by_channel = any(len(parameters(t)[0]) > 1 for t in tensors)
+    by_row = call.op.kind == "SELECT" and len({v.shape for v in call.operands if v}) > 1
+    return not by_channel and not by_row
 
 
 def _compute(call: OpCall) -> Values | None:

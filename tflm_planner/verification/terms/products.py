@@ -19,6 +19,8 @@ def fully_connected(call: OpCall) -> list[Values] | None:
     """FULLY_CONNECTED: rows of the operand against rows of the weights."""
     if not call.has(1) or not _are_summed(call) or len(call.tensor(1).shape or ()) != 2:
         return None
+    if getattr(call.op.options, "weightsFormat", 0):  # rows are interleaved
+        return None
     outputs, inner = call.tensor(1).shape or (0, 0)
     rows = call.values(0).size // max(inner, 1)
     if rows * inner != call.values(0).size or rows * outputs != call.result.elements:
@@ -43,10 +45,11 @@ def _by_computed_weights(call: OpCall, data: Residues) -> list[Values] | None:
     """Weights that are activations: products of two terms."""
     if call.has(2) and not call.values(2).known:
         return None
-    words = _product_keys(call, "rows by rows")
+    bias = call.tensor(2).type_name if call.has(2) else None
+    words = _product_keys(call, "rows by rows", bias)
     if call.has(2):
         shift = call.values(2).data.reshape(-1)
-        if shift.size != call.shape[-1]:
+        if shift.size != (call.tensor(1).shape or (0,))[0]:
             return None
         words = mixing.keys(words, shift)
     weights = call.centred_elements(1).swapaxes(-1, -2)
@@ -54,9 +57,9 @@ def _by_computed_weights(call: OpCall, data: Residues) -> list[Values] | None:
     return [call.mix_by(sums, words).reshape(call.shape)]
 
 
-def _product_keys(call: OpCall, name: str) -> mixing.Words:
+def _product_keys(call: OpCall, *name: object) -> mixing.Words:
     return mixing.key(
-        name, quantisation(call.tensor(0)), quantisation(call.tensor(1)),
+        *name, quantisation(call.tensor(0)), quantisation(call.tensor(1)),
         quantisation(call.result), activation(call.op),
     )  # fmt: skip
 

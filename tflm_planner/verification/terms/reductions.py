@@ -33,9 +33,19 @@ def reduction(call: OpCall) -> list[Values] | None:
     elif call.op.kind not in ("MEAN", "SUM"):
         elements = call.mix(elements, "of a reduction").data
     sums = field.total(elements, tuple(a + 1 for a in over))
+    call.check_declared(_left(call, data.shape, over))
     count = int(np.prod([data.shape[a] for a in over]))
     ends = quantisation(call.tensor(0)), quantisation(call.result)
-    return [call.mix(sums, call.op.kind, count, *ends).reshape(call.shape)]
+    # Releases of TFLM have had kernels of their own for some axes, which round otherwise.
+    form = len(data.shape), over, bool(getattr(call.op.options, "keepDims", False))
+    return [call.mix(sums, call.op.kind, count, form, *ends).reshape(call.shape)]
+
+
+def _left(call: OpCall, shape: tuple[int, ...], over: tuple[int, ...]) -> list[int]:
+    """What is left of a shape when some of its axes are reduced."""
+    if getattr(call.op.options, "keepDims", False):
+        return [1 if a in over else n for a, n in enumerate(shape)]
+    return [n for a, n in enumerate(shape) if a not in over]
 
 
 def _compute(call: OpCall) -> Values | None:

@@ -23,6 +23,9 @@ def resize_image(call: OpCall) -> list[Values] | None:
     rows, columns = (resize_of(call.op, axis) for axis in (1, 2))
     if rows is None or columns is None:
         return None
+    if call.values(1).known:
+        batch, _, _, channels = call.values(0).shape
+        call.check_declared([batch, *(int(n) for n in call.values(1).data), channels])
     if call.op.kind == "RESIZE_NEAREST_NEIGHBOR":
         down, across = ([lower for lower, _, _ in _taps_of(r)] for r in (rows, columns))
         return [call.values(0).move(lambda a: a[:, down][:, :, across])]

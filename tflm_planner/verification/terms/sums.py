@@ -7,12 +7,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflm_planner.model.ir import Op
 from tflm_planner.model.quantization import parameters
 from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES
 from tflm_planner.verification.terms.mixing import Words
-from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
+from tflm_planner.verification.terms.parameters import is_float, options, quantisation
+
+GEOMETRY = (
+    "padding", "strideH", "strideW", "dilationHFactor", "dilationWFactor", "depthMultiplier",
+    "keepNumDims", "asymmetricQuantizeInputs",
+)  # fmt: skip
+"""Options of sums that say which elements are summed up, or nothing where all types are integers:
+terms have them in the sums themselves."""
+
+
+def _rescaling(op: Op, scales: list[float]) -> str:
+    """How scales become one factor of integers: FULLY_CONNECTED with one scale for all channels
+    rounds the product of two scales to 24 bits first, which no other kernel does."""
+    return "of a product" if op.kind == "FULLY_CONNECTED" and len(scales) == 1 else "of a channel"
 
 
 def factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
@@ -59,7 +73,8 @@ def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | N
         shifts = np.broadcast_to(values.data.reshape(-1), channels)
     base = mixing.key(
         "sum", quantisation(call.tensor(data)), filters.type_name, quantisation(result),
-        activation(call.op), call.has(bias),
+        call.tensor(bias).type_name if call.has(bias) else None, _rescaling(call.op, scales),
+        options(call.op, *GEOMETRY),
     )  # fmt: skip
     wide = np.broadcast_to(np.array(scales or [0.0]), channels)
     return mixing.keys(base, np.ascontiguousarray(wide), np.ascontiguousarray(shifts))

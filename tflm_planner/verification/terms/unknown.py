@@ -3,6 +3,8 @@ kind, options, types, shapes and quantisation, and of the model's state where th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tflm_planner.transforms.minify import WEIGHTS
@@ -13,10 +15,12 @@ from tflm_planner.verification.terms.parameters import all_of, quantisation
 from tflm_planner.verification.terms.values import Values
 
 
-def hash_operands(call: OpCall, state: Residues | None = None) -> tuple[list[Values], Residues]:
+def hash_operands(
+    call: OpCall, state: Residues | None = None, variables: Sequence[int | None] = ()
+) -> tuple[list[Values], Residues]:
     """The results, and a digest of what was read: LANES residues. `state`: what may be read
-    besides."""
-    digest = _digest(call, state)
+    besides. `variables`: which of the model's variables each operand and result is."""
+    digest = _digest(call, state, variables)
     results: list[Values] = []
     for i, tensor in enumerate(call.op.outputs):
         places = mixing.positions(tensor.elements)
@@ -26,7 +30,7 @@ def hash_operands(call: OpCall, state: Residues | None = None) -> tuple[list[Val
     return results, digest
 
 
-def _digest(call: OpCall, state: Residues | None) -> Residues:
+def _digest(call: OpCall, state: Residues | None, variables: Sequence[int | None]) -> Residues:
     op = call.op
     bias = WEIGHTS[op.kind][2] if op.kind in WEIGHTS else -1  # no kernel reads its quantisation
     tensors = [t for i, t in enumerate(op.inputs) if i != bias]
@@ -40,4 +44,5 @@ def _digest(call: OpCall, state: Residues | None) -> Residues:
             each = call.mixer.mix(elements, places)
             read = field.add(read, field.total(each, (1,)))
     name = all_of(op, (*tensors, *op.outputs))
-    return call.mix(read[:, None], "hashed", name, shapes, between).data[:, 0]
+    name += shapes, between, tuple(variables)
+    return call.mix(read[:, None], "hashed", name).data[:, 0]

@@ -38,6 +38,11 @@ class OutsideError(InexpressibleError):
     did not."""
 
 
+class MisdeclaredError(OutsideError):
+    """A result is declared in another shape than its operands say. Runtimes take one or the
+    other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Values:
     """Elements of one tensor. data: known numbers of the tensor's shape; or field elements, with

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
+from tflm_planner.model.quantization import parameters
 from tflm_planner.ops.window import Window, sliding_window
 from tflm_planner.verification.terms import field, mixing
 from tflm_planner.verification.terms.calls import OpCall
@@ -61,10 +62,13 @@ def convolution(call: OpCall) -> list[Values] | None:
 
 
 def _is_plain(call: OpCall) -> bool:
-    """Whether operand, filter and result are of types that are summed up as they are."""
+    """Whether operand, filter and result are of types that are summed up as they are. Kernels take
+    no notice of a filter's zero point, which must be 0."""
     kinds = call.tensor(0).type_name, call.tensor(1).type_name
     return kinds == ("float32", "float32") or (
-        kinds[0] in ("int8", "int16") and kinds[1] in ("int8", "int4")
+        kinds[0] in ("int8", "int16")
+        and kinds[1] in ("int8", "int4")
+        and not any(parameters(call.tensor(1))[1])
     )
 
 
@@ -214,9 +218,13 @@ def transposed_convolution(call: OpCall) -> list[Values] | None:
     (Co, Kh, Kw, Ci), data, bias."""
     if not call.values(1).known or len(call.shape) != 4:
         return None
+    if call.values(0).known:  # LiteRT takes what it says
+        call.check_declared([int(n) for n in call.values(0).data])
     kinds = call.tensor(2).type_name, call.tensor(1).type_name
     words = channel_keys(call, 2, 1, 3)
     if kinds not in (("float32",) * 2, ("int8",) * 2, ("int16", "int8")) or words is None:
+        return None
+    if any(parameters(call.tensor(1))[1]):
         return None
     image = call.centred_elements(2)
     weights = factors(call, 1, 3)

@@ -1,0 +1,169 @@
+"""How often each graph of a model runs in one invoke, before any runtime is asked.
+
+    WHILE(i < 1,000,000,000): i += 1     two operators for each of a billion turns
+
+A file of a kilobyte can declare such a loop, and a runtime would turn for hours. Only what decides
+loops is computed here: small integers that depend on constants alone, by the rules of the proof by
+terms. What depends on an input is not known, and neither is then where a loop ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflm_planner.cost.loops import turns
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.ops import has_side_effects
+from tflm_planner.verification.terms.calls import OpCall
+from tflm_planner.verification.terms.machine import RULES
+from tflm_planner.verification.terms.mixing import Mixer
+from tflm_planner.verification.terms.movement import reads_shape_alone
+from tflm_planner.verification.terms.values import (
+    InexpressibleError,
+    Symbols,
+    Values,
+    constant,
+)
+
+_TYPES = frozenset({"int32", "int64", "bool"})
+_LARGEST = 64
+"""Elements of a tensor that may decide a loop: counters, sizes, shapes."""
+_FREE_RUNS = 1 << 17
+"""Operators run, for any file: a second's work here, and less for a runtime."""
+_BYTES_A_RUN = 16
+"""Of the file, for each operator more."""
+Known = dict[Tensor, Values]
+
+
+class _TooManyError(Exception):
+    """More operators would run than may."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """times: how often each graph runs, as far as that is known. decided: whether no input decides
+    how often a loop turns. too_many: more operators run than `most`."""
+
+    times: Mapping[Graph, int]
+    decided: bool
+    too_many: bool
+    most: int
+
+
+def runs_of(model: Model) -> Runs:
+    """What one invoke of a model runs, up to a number of operators that the file's size allows."""
+    most = _FREE_RUNS + model.file_size // _BYTES_A_RUN
+    if not any(op.graphs for op in model.ops()):
+        return Runs({model.main: 1}, decided=True, too_many=False, most=most)
+    walk = _Walk(most)
+    try:
+        walk.run(model.main, [None] * len(model.main.inputs))
+    except _TooManyError:
+        return Runs(walk.times, walk.decided, too_many=True, most=most)
+    return Runs(walk.times, walk.decided, too_many=False, most=most)
+
+
+class _Walk:
+    """Runs a model's control flow. None stands for values that are not known."""
+
+    def __init__(self, most: int) -> None:
+        self.times: Counter[Graph] = Counter()
+        self.decided = True
+        self._left = most
+        self._constants: Known = {}
+        self._mixer = Mixer()
+        self._symbols = Symbols(self._mixer)
+
+    def run(self, graph: Graph, inputs: Sequence[Values | None]) -> list[Values | None]:
+        """The outputs of a graph."""
+        self.times[graph] += 1
+        pairs = zip(graph.inputs, inputs, strict=False)
+        known = {t: value for t, value in pairs if value is not None}
+        for op in graph.ops:
+            self._left -= 1
+            if self._left < 0:
+                raise _TooManyError
+            for tensor, value in zip(op.outputs, self._results(op, known), strict=False):
+                if value is not None:
+                    known[tensor] = value
+        return [self._value(t, known) for t in graph.outputs]
+
+    def _results(self, op: Op, known: Known) -> Sequence[Values | None]:
+        if op.graphs:
+            return self._call(op, [self._value(t, known) for t in op.inputs])
+        if has_side_effects(op) or not _may_decide(op):
+            return ()
+        operands = [self._operand(op, t, known) for t in op.inputs if t is not None]
+        rule = RULES.get(op.kind)
+        if rule is None or None in operands or len(operands) < len(op.inputs):
+            return ()
+        try:
+            values = rule(OpCall(op, tuple(operands), self._mixer, self._symbols))
+        except InexpressibleError:
+            return ()
+        return [v if v.known else None for v in values or ()]
+
+    def _call(self, op: Op, values: list[Values | None]) -> Sequence[Values | None]:
+        """WHILE, IF, and whatever else has graphs, each of which may then run."""
+        graphs = [graph for called in op.graphs.values() for graph in called]
+        names = {"condSubgraphIndex", "bodySubgraphIndex"}
+        if op.kind == "WHILE" and {*op.graphs} == names and len(graphs) == 2:
+            test, body = (op.graphs[name][0] for name in sorted(names, reverse=True))
+            self._check_counted(op, test, body)
+            return self._turn(test, body, values)
+        if op.kind == "IF" and values and values[0] is not None and len(graphs) == 2:
+            name = "thenSubgraphIndex" if values[0].data.any() else "elseSubgraphIndex"
+            return self.run(op.graphs[name][0], values[1:])
+        for graph in graphs:
+            self.run(graph, values[1:] if op.kind == "IF" else [])
+        return ()
+
+    def _check_counted(self, op: Op, test: Graph, body: Graph) -> None:
+        """Raise _TooManyError at once for a loop that says how far it counts."""
+        if (turns(op) or 0) * (len(test.ops) + len(body.ops)) > self._left:
+            raise _TooManyError
+
+    def _turn(
+        self, test: Graph, body: Graph, values: list[Values | None]
+    ) -> Sequence[Values | None]:
+        while True:
+            verdict = next(iter(self.run(test, values)), None)
+            if verdict is None:
+                self.decided = False
+                self.run(body, [])
+                return ()
+            if not verdict.data.any():
+                return values
+            values = self.run(body, values)
+
+    def _operand(self, op: Op, tensor: Tensor, known: Known) -> Values | None:
+        if reads_shape_alone(op):
+            return Values(np.broadcast_to(np.int8(0), tensor.shape or ()), True)
+        return self._value(tensor, known)
+
+    def _value(self, tensor: Tensor | None, known: Known) -> Values | None:
+        if tensor is None or not _is_small(tensor):
+            return None
+        if not tensor.is_constant:
+            return known.get(tensor)
+        if tensor not in self._constants:
+            try:
+                self._constants[tensor] = Values(constant(tensor), True)
+            except InexpressibleError:
+                return None
+        return self._constants[tensor]
+
+
+def _may_decide(op: Op) -> bool:
+    """Whether its results are small integers, which a rule may compute."""
+    return all(map(_is_small, op.outputs)) and (
+        reads_shape_alone(op) or all(map(_is_small, op.operands()))
+    )
+
+
+def _is_small(tensor: Tensor) -> bool:
+    return tensor.type_name in _TYPES and tensor.elements <= _LARGEST

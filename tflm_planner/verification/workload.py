@@ -1,0 +1,122 @@
+"""What a runtime may be asked to run here: bounded by the file's size, whatever it declares."""
+
+from __future__ import annotations
+
+from tflm_planner.model.ir import Model
+from tflm_planner.ops.macs import macs
+from tflm_planner.support.units import align_up
+from tflm_planner.verification.inputs import can_make_values
+from tflm_planner.verification.turns import Runs, runs_of
+
+_MINIMUM_INPUTS = 2
+MOST_MACS = 3_000_000_000
+"""Some 20 s of reference kernels, at 150 million a second."""
+_MACS_A_BYTE = 4
+"""Of the activations: what making, moving and comparing a byte costs."""
+_MOST_BYTES, _FREE_BYTES, _BYTES_A_BYTE = 1 << 28, 1 << 24, 64
+"""Of all activations: at most; for any file; and for each of its bytes. A runtime is not asked to
+hold more: a file of a kilobyte can declare tensors of gigabytes."""
+_RUN_MACS_A_BYTE = 2048
+"""Of one run, beside `MOST_MACS` for any file. Classifiers need fewer than 800 for a byte; networks
+of few weights and large images, as those that enlarge or segment, more."""
+_FREE_MACS = 1 << 28
+"""Of all inputs together, for any file: some two seconds."""
+_OPEN_SECONDS = 30.0
+"""For one answer, where an input decides how often a loop turns: perhaps for ever."""
+
+
+def why_unfit(model: Model, runtime: str) -> str | None:
+    """Why there is no use in running the model there; None if there is."""
+    if not can_make_values(model.main):
+        return "no values can be made for its inputs"
+    most = min(_FREE_BYTES + _BYTES_A_BYTE * model.file_size, _MOST_BYTES)
+    if (size := _activations(model)) > most:
+        return (
+            f"its activations of {size:,} bytes are too large to be run here ({most:,} for a file "
+            f"of {model.file_size:,})"
+        )
+    runs = runs_of(model)
+    if runs.too_many:
+        return (
+            f"its loops run more than {runs.most:,} operators, turns counted: too many to be run "
+            f"here for a file of {model.file_size:,} bytes"
+        )
+    most = MOST_MACS + _RUN_MACS_A_BYTE * model.file_size
+    if (work := macs_of(model, runs)) > most:
+        return (
+            f"its {work:,} multiply-accumulates are too many to be run here ({most:,} for a file "
+            f"of {model.file_size:,} bytes)"
+        )
+    if (moved := bytes_made(model, runs)) > most:
+        return (
+            f"its loops make {moved:,} bytes of activations: too many to be run here ({most:,} for "
+            f"a file of {model.file_size:,} bytes)"
+        )
+    return _why_tflm_misreads(model) if runtime == "TFLM" else _why_litert_is_wrong(model)
+
+
+def _why_litert_is_wrong(model: Model) -> str | None:
+    """What LiteRT's reference kernels compute wrong, planned or not, which proves nothing: SUM of
+    int16 gives -1 throughout (ai-edge-litert 2.3), where its optimised kernels add up."""
+    for op in model.ops():
+        if op.kind == "SUM" and op.outputs[0].type_name == "int16":
+            return f"LiteRT's reference kernel is known to compute SUM of int16 wrong ({op.label})"
+    return None
+
+
+def _why_tflm_misreads(model: Model) -> str | None:
+    """Why TFLM would load the model and compute nonsense: it ignores these features."""
+    for t in model.tensors():
+        if t.is_sparse:
+            return f"TFLM reads the sparse tensor {t.name!r} as if it were dense"
+        if t.external_data or (t.buffer.external and t.is_constant):
+            return f"TFLM does not read the data of {t.name!r}, which lie outside the flatbuffer"
+    return None
+
+
+def answer_limit(model: Model, seconds: float) -> float:
+    """Seconds that a runtime may take for one answer of a model; `seconds` where loops end."""
+    return seconds if runs_of(model).decided else min(seconds, _OPEN_SECONDS)
+
+
+def macs_of(model: Model, runs: Runs) -> int:
+    """Multiply-accumulates of one invoke, turns of loops counted."""
+    return sum(runs.times.get(g, 1) * sum(map(macs, g.ops)) for g in model.graphs)
+
+
+def _activations(model: Model) -> int:
+    return sum(t.nbytes for t in model.tensors() if not t.is_constant)
+
+
+def bytes_made(model: Model, runs: Runs) -> int:
+    """Bytes of activations that one invoke makes, turns of loops counted."""
+    return sum(
+        runs.times.get(g, 1) * sum(t.nbytes for t in g.tensors if not t.is_constant)
+        for g in model.graphs
+    )
+
+
+def roomy_arena(data: bytes, model: Model) -> int:
+    """Bytes that surely suffice for TFLM on x86-64: every tensor apart, and a generous tail."""
+    tensors = list(model.tensors())
+    activations = _activations(model)
+    channels = sum(max(t.shape or (1,)) for t in tensors if t.is_constant)
+    # A multiple of 16: the tail is aligned downward from the end.
+    tail = len(data) + 64 * channels + 1024 * len(tensors)
+    return align_up(2 * activations + tail + (1 << 20))
+
+
+def inputs_within(model: Model, inputs: int, most_macs: int) -> int:
+    """On how many of so many inputs to compare: counted, so that any machine proves the same."""
+    runs = runs_of(model)
+    work = macs_of(model, runs) + _MACS_A_BYTE * bytes_made(model, runs)
+    for_file = _FREE_MACS + _RUN_MACS_A_BYTE * model.file_size
+    fitting = min(most_macs, for_file) // max(work, 1)
+    return min(inputs, max(fitting, _MINIMUM_INPUTS))
+
+
+def work_in_words(model: Model) -> str:
+    """What one invoke takes."""
+    runs = runs_of(model)
+    products, size = macs_of(model, runs), bytes_made(model, runs)
+    return f"{products:,} multiply-accumulates and {size:,} bytes of activations"
