@@ -19,7 +19,7 @@ from tflm_planner.jobs.batch import Batch
 from tflm_planner.jobs.batch_types import BatchRow, batch_to_json
 from tflm_planner.report.page import Column, PageLink, Row, Table, render
 from tflm_planner.report.safe import safe_cell, safe_text
-from tflm_planner.report.text import count, percent, shorten
+from tflm_planner.report.text import count, shorten
 from tflm_planner.support.version import __version__
 
 _NAME, _LONG = 40, 160
@@ -72,7 +72,8 @@ def _cells(row: BatchRow) -> tuple[str, ...]:
     if row.arena_before is None or row.arena_after is None:
         return name, "", "", "", ""
     least = ">=" * (row.bound == "at least")
-    saved = f"-{percent(row.arena_before - row.arena_after, row.arena_before)}"
+    change = row.arena_after / row.arena_before - 1 if row.arena_before else 0
+    saved = f"{100 * change:+.1f} %" if change else ""
     slower = "" if row.slowdown is None else f"{100 * (row.slowdown - 1):+.1f} %"
     before, after = f"{least}{row.arena_before:,}", f"{least}{row.arena_after:,}"
     return name, before, after, saved, slower
