@@ -99,7 +99,7 @@ def train(
     for epoch in range(len(history), recipe.epochs):
         loss = _train_epoch(state, data, recipe, epoch, teacher)
         accuracy = network.accuracy(data.test_images, data.test_labels)
-        rate = state.rate(data, epoch + 1, 0)
+        rate = cosine_rate(recipe, len(data.images), epoch + 1, 0)
         history.append(Epoch(epoch + 1, rate, loss, accuracy))
         say(f"epoch {epoch + 1} of {recipe.epochs}: loss {loss:.3f}, accuracy {accuracy:.3f}")
         _keep(state, history, recipe, files)
@@ -116,14 +116,6 @@ class _Training:
             name: tf.Variable(tf.zeros_like(variable)) for name, variable in network.trained.items()
         }
         self.step = tf.function(self._step, reduce_retracing=True)
-
-    def rate(self, data: DataSet, epoch: int, batch: int) -> float:
-        """The learning rate of a batch: a rise, then a cosine down to zero."""
-        recipe = self._recipe
-        in_epoch = math.ceil(len(data.images) / recipe.batch)
-        done, whole = epoch * in_epoch + batch, recipe.epochs * in_epoch
-        rise = min(1.0, (done + 1) / min(_LEAST_STEPS, whole))
-        return recipe.rate * rise * 0.5 * (1 + math.cos(math.pi * done / whole))
 
     def _step(self, images: Any, targets: Any, taught: Any, rate: Any) -> Any:
         """One batch. targets: probabilities of classes. taught: a teacher's scores."""
@@ -151,6 +143,14 @@ class _Training:
         return loss
 
 
+def cosine_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
+    """The learning rate of a batch of so many images: a rise, then a cosine down to zero."""
+    in_epoch = math.ceil(images / recipe.batch)
+    done, whole = epoch * in_epoch + batch, recipe.epochs * in_epoch
+    rise = min(1.0, (done + 1) / min(_LEAST_STEPS, whole))
+    return recipe.rate * rise * 0.5 * (1 + math.cos(math.pi * done / whole))
+
+
 def _train_epoch(
     state: _Training, data: DataSet, recipe: Recipe, epoch: int, teacher: Teacher | None
 ) -> float:
@@ -158,7 +158,7 @@ def _train_epoch(
     losses: list[float] = []
     for number, (images, targets) in enumerate(batches(data, recipe, epoch)):
         taught = np.zeros_like(targets) if teacher is None else teacher(images)
-        rate = tf.constant(state.rate(data, epoch, number), tf.float32)
+        rate = tf.constant(cosine_rate(recipe, len(data.images), epoch, number), tf.float32)
         losses.append(float(state.step(images, targets, taught, rate)))
     return float(np.mean(losses))
 

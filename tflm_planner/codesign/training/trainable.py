@@ -211,7 +211,7 @@ def _layer_weights(state: Mapping[str, Array], place: int) -> LayerWeights:
     """The numbers of a layer, moving means and variances made factors and addends."""
     name = f"{place}."
     nothing: Array = np.zeros(0)
-    kernel = state.get(f"{name}kernel", nothing).astype(np.float64)
+    kernel: Array = state.get(f"{name}kernel", nothing).astype(np.float64)
     no_bias: Array = np.zeros(kernel.shape[-1] if kernel.ndim > 1 else 0)
     parallel: list[Branch] = []
     while f"{name}parallel{len(parallel)}.kernel" in state:
@@ -246,7 +246,8 @@ def _projection(state: Mapping[str, Array], name: str) -> tuple[Array, Array] | 
     """Kernel and bias, which hold the normalisation."""
     if f"{name}.kernel" not in state:
         return None
-    kernel = state[f"{name}.kernel"].astype(np.float64)
-    bias = state.get(f"{name}.bias", np.zeros(kernel.shape[-1])).astype(np.float64)
+    kernel: Array = state[f"{name}.kernel"].astype(np.float64)
+    no_bias: Array = np.zeros(int(kernel.shape[-1]))
+    bias = state.get(f"{name}.bias", no_bias).astype(np.float64)
     norm = _norm(state, name)
     return (kernel, bias) if norm is None else (kernel * norm.scale, bias * norm.scale + norm.shift)
