@@ -79,7 +79,8 @@ class SearchSpace:
         return Member(self, resolution, tuple(stages))
 
     def canonical(self, genes: Genes) -> Genes:
-        """The genes with those that say nothing zero: equal for equal networks."""
+        """The genes with those that say nothing zero: equal for equal networks, but where two
+        factors of a width are rounded to the same channels."""
         kept = list(genes)
         size = 2 + 2 * self.depths[-1]
         for stage in range(len(self.stages)):
