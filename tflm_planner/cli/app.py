@@ -18,6 +18,7 @@ import typer
 
 from tflm_planner.cli import device, stream_input
 from tflm_planner.cli.arena import arena_command
+from tflm_planner.cli.batch import batch_command
 from tflm_planner.cli.check import check_command
 from tflm_planner.cli.compare import compare_command
 from tflm_planner.cli.fit import fit_command
@@ -162,6 +163,7 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
+app.command("batch", cls=RecordingCommand)(batch_command)
 app.command("check", cls=RecordingCommand)(check_command)
 app.command("compare", cls=RecordingCommand)(compare_command)
 app.command("fit", cls=RecordingCommand)(fit_command)

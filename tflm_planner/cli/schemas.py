@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tflm_planner.codesign import fit_types
 from tflm_planner.device import measurement_types
+from tflm_planner.jobs import batch_types
 from tflm_planner.report import (
     arena_types,
     comparison_types,
@@ -54,6 +55,7 @@ _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
         _REPORT,
         "What tflm-plan compare --json prints",
     ),
+    "batch": (batch_types.BatchJson, _REPORT, "What tflm-plan batch --json prints"),
     "fit": (fit_types.NetworksThatFitJson, _REPORT, "What tflm-plan fit --json prints"),
     "streamed": (
         streamed_types.StreamedJson,

@@ -2,176 +2,83 @@
 
     chain   --build-->        int8, weights drawn from a seed: no figure of memory depends on them
     network --build_floats--> float, with the weights of the network, which must be folded
+            --build_int8----> int8, with them, and with ranges that its values had
 
 It needs no TensorFlow, and must not know targets.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tflm_planner.codesign.chain import Chain, Layer, Shape, Step, projection, steps
+from tflm_planner.codesign.numbers import (
+    CalibratedInt8,
+    DrawnInt8,
+    GivenFloats,
+    LayerPart,
+    Numbers,
+    ValueRange,
+)
 from tflm_planner.codesign.reshaping import SkipOperator, reshaping
-from tflm_planner.codesign.weights import Array, LayerWeights, Network, groups_kernel
+from tflm_planner.codesign.weights import Network
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
 from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
 
-_SCALE = 0.05
-_ZERO = {"none": 0, "relu": -128, "relu6": -128}
 _ACTIVATIONS = {"none": 0, "relu": 1, "relu6": 3}
 
 
 def build(chain: Chain) -> bytes:
     """The file of the chain as a model of int8."""
-    return _Build(chain, _DrawnInt8(chain)).file()
+    return _Build(chain, DrawnInt8(chain)).file()
 
 
 def build_traced(chain: Chain) -> tuple[bytes, tuple[int, ...]]:
     """As `build`, and for each operator of the file the layer that it belongs to."""
-    building = _Build(chain, _DrawnInt8(chain))
+    building = _Build(chain, DrawnInt8(chain))
     return building.file(), tuple(building.layer_of_op)
 
 
 def build_floats(network: Network) -> bytes:
     """The file of a folded network as a model of floats. Raises ValueError where it is not folded
     (`folding.fold`)."""
+    return build_floats_traced(network)[0]
+
+
+def build_floats_traced(network: Network) -> tuple[bytes, tuple[str, ...]]:
+    """As `build_floats`, and the names of the tensors whose ranges `build_int8` takes."""
+    _check_folded(network)
+    building = _Build(network.chain, GivenFloats(network))
+    return building.file(), tuple(building.value_names)
+
+
+def build_int8(network: Network, ranges: Sequence[ValueRange]) -> bytes:
+    """The file of a folded network as a model of int8, its values rounded to these ranges. Raises
+    ValueError where it is not folded, or has concatenations, whose operands need one scale."""
+    _check_folded(network)
+    joins = (layer.join == "concat" and layer.skip for layer in network.chain.layers)
+    if any(joins) or any(layer.kind == "norm" for layer in network.chain.layers):
+        raise ValueError(f"{network.chain.name} has concatenations, whose operands need one scale")
+    return _Build(network.chain, CalibratedInt8(network, ranges)).file()
+
+
+def _check_folded(network: Network) -> None:
     if not network.is_folded:
         raise ValueError(f"{network.chain.name} has normalisations or branches left: fold it first")
-    return _Build(network.chain, _GivenFloats(network)).file()
-
-
-@dataclass(frozen=True)
-class LayerPart:
-    """What has weights in a layer: the layer itself, the projection of its skip, or an operator
-    that reshapes a late skip (`reshaping.SkipOperator`). is_scaled: whether that multiplies and
-    adds for each channel besides."""
-
-    kind: Literal["conv", "dense", "projection", "window", "zeros", "groups"]
-    is_scaled: bool = False
-
-
-class _Numbers(Protocol):
-    """Where values get their types and parameters their numbers."""
-
-    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
-        """A value behind an activation."""
-        ...
-
-    def weights(
-        self, model: NewModel, place: int, part: LayerPart, shape: tuple[int, ...], axis: int | None
-    ) -> list[Tensor]:
-        """Weights of a part of a layer in the order of TFLite, which have a scale for each place
-        along `axis` (None: one in all), and biases."""
-        ...
-
-    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
-        """Factor and addend of each channel."""
-        ...
-
-    def probabilities(self, model: NewModel, width: int) -> Tensor:
-        """The result of a softmax."""
-        ...
-
-
-class _DrawnInt8:
-    """Numbers from a seed, with plausible quantisation."""
-
-    def __init__(self, chain: Chain) -> None:
-        self._random = np.random.default_rng(0)
-        self._dense_axis = 0 if chain.dense_scales == "rows" else None
-
-    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
-        """See `_Numbers`."""
-        return model.add_value(shape, _SCALE, _ZERO[activation])
-
-    def weights(
-        self, model: NewModel, place: int, part: LayerPart, shape: tuple[int, ...], axis: int | None
-    ) -> list[Tensor]:
-        """See `_Numbers`."""
-        axis = self._dense_axis if part.kind == "dense" else axis
-        weights = self._random.integers(-127, 128, shape, dtype=np.int8)
-        out = shape[axis or 0]
-        fan_in = weights.size // out
-        scales: Array = np.full(1 if axis is None else out, 1 / (73 * fan_in**0.5))
-        biases = self._random.integers(-999, 1000, out, dtype=np.int32)
-        return [
-            model.add_parameters(weights, scales, axis or 0),
-            model.add_parameters(biases, scales * _SCALE),
-        ]
-
-    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
-        """See `_Numbers`."""
-        arrays = (self._random.integers(-127, 128, width, dtype=np.int8) for _ in range(2))
-        first, second = (model.add_parameters(values, np.array([0.01])) for values in arrays)
-        return first, second
-
-    def probabilities(self, model: NewModel, width: int) -> Tensor:
-        """See `_Numbers`."""
-        return model.add_value((1, width), 1 / 256, -128)  # as TFLM demands it of SOFTMAX
-
-
-class _GivenFloats:
-    """The numbers of a network."""
-
-    def __init__(self, network: Network) -> None:
-        self._weights = network.weights
-
-    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
-        """See `_Numbers`."""
-        return model.add_float_value(shape)
-
-    def weights(
-        self, model: NewModel, place: int, part: LayerPart, shape: tuple[int, ...], axis: int | None
-    ) -> list[Tensor]:
-        """See `_Numbers`. Convolutions come as rows, columns, in, out."""
-        kernel, bias = _weights_of_part(self._weights[place], part, shape, axis)
-        order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
-        kernel = kernel.T if part.kind == "dense" else kernel.transpose(order)
-        return [model.add_parameters(v.astype(np.float32)) for v in (kernel.reshape(shape), bias)]
-
-    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
-        """See `_Numbers`."""
-        norm = self._weights[place].after
-        assert norm is not None, "a layer of the kind norm has one"
-        scale, shift = (
-            model.add_parameters(v.astype(np.float32)) for v in (norm.scale, norm.shift)
-        )
-        return scale, shift
-
-    def probabilities(self, model: NewModel, width: int) -> Tensor:
-        """See `_Numbers`."""
-        return model.add_float_value((1, width))
-
-
-def _weights_of_part(
-    weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
-) -> tuple[Array, Array]:
-    """Weights and biases of a part of a layer."""
-    if part.kind in ("conv", "dense"):
-        return weights.kernel, weights.bias
-    if part.kind == "projection":
-        assert weights.projection is not None, "a projected skip has weights"
-        return weights.projection
-    out = shape[axis or 0]
-    norm = weights.skip if part.is_scaled else None
-    scale = np.ones(out) if norm is None else norm.scale
-    shift = np.zeros(out) if norm is None else norm.shift
-    if part.kind == "window":
-        return np.ones((*shape[1:3], 1, 1)) * scale, shift
-    return groups_kernel(shape[3], out) * scale, shift
 
 
 class _Build:
     """A model that grows layer by layer."""
 
-    def __init__(self, chain: Chain, numbers: _Numbers) -> None:
+    def __init__(self, chain: Chain, numbers: Numbers) -> None:
         self._chain, self._new, self._numbers = chain, NewModel(), numbers
         self._place = 0
         self.layer_of_op: list[int] = []
+        self.value_names: list[str] = []
 
     def file(self) -> bytes:
         """See `build`."""
@@ -242,7 +149,7 @@ class _Build:
         if part.layer is not None:
             reshaped = LayerPart(part.kind, part.is_scaled)
             return self._conv(part.layer, x, part.shape, "none", reshaped)
-        y = self._value(part.shape, "none")
+        y = self._like(x, (1, *part.shape))
         padding = [[0, 0], [0, 0], [0, 0], [0, part.shape[2] - width]]
         pads = self._new.add_parameters(np.array(padding, np.int32))
         self._op("PAD", [x, pads], y, "PadOptions")
@@ -262,19 +169,19 @@ class _Build:
         }
         y = self._value(shape, activation)
         if layer.is_depthwise or part.kind == "window":
-            operands = self._weights(part, (1, rows, columns, out), 3)
+            operands = self._weights(x, part, (1, rows, columns, out), 3)
             table = "DepthwiseConv2DOptions"
             options["depthMultiplier"] = 1
             self._op("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
         else:
             inside = layer.channels_in // layer.groups
-            operands = self._weights(part, (out, rows, columns, inside), 0)
+            operands = self._weights(x, part, (out, rows, columns, inside), 0)
             self._op("CONV_2D", [x, *operands], y, "Conv2DOptions", **options)
         return y
 
     def _dense(self, layer: Layer, x: Tensor) -> Tensor:
-        operands = self._weights(LayerPart("dense"), (layer.channels_out, layer.channels_in), 0)
-        y = self._numbers.value(self._new, (1, layer.channels_out), "none")
+        operands = self._weights(x, LayerPart("dense"), (layer.channels_out, layer.channels_in), 0)
+        y = self._named_value((1, layer.channels_out), "none")
         self._op("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions")
         return y
 
@@ -335,13 +242,21 @@ class _Build:
         self.layer_of_op.append(self._place)
 
     def _value(self, shape: Shape, activation: str) -> Tensor:
-        return self._numbers.value(self._new, (1, *shape), activation)
+        return self._named_value((1, *shape), activation)
+
+    def _named_value(self, shape: tuple[int, ...], activation: str) -> Tensor:
+        value = self._numbers.value(self._new, shape, activation)
+        self.value_names.append(value.name)
+        return value
 
     def _like(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """A value of the quantisation of `x`, as pools and reshapes hand it on."""
         if x.quantization is None:
             return self._new.add_float_value(shape)
-        return self._new.add_value(shape, _SCALE, int(x.quantization.zeroPoint[0]))
+        scale, zero_point = x.quantization.scale[0], x.quantization.zeroPoint[0]
+        return self._new.add_value(shape, float(scale), int(zero_point))
 
-    def _weights(self, part: LayerPart, shape: tuple[int, ...], axis: int) -> list[Tensor]:
-        return self._numbers.weights(self._new, self._place, part, shape, axis)
+    def _weights(
+        self, x: Tensor, part: LayerPart, shape: tuple[int, ...], axis: int
+    ) -> list[Tensor]:
+        return self._numbers.weights(self._new, x, self._place, part, shape, axis)

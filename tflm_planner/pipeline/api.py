@@ -23,10 +23,12 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import comparison
 from tflm_planner.pipeline.arenas import (
+    NamedModel,
     Source,
     arena,
     common_arena,
     load,
+    name_of,
     read_any,
     split_arena,
 )
@@ -77,6 +79,7 @@ __all__ = [
     "Inspection",
     "MemoryOptions",
     "ModelError",
+    "NamedModel",
     "OutputsDifferError",
     "Patch",
     "PlanOptions",
@@ -162,7 +165,7 @@ def _plan(
     planner = Planning(reference, stop, report_progress)
     result = planner.plan(options, prover.prove_model)
     check_model_proved(result.file, result.proof)
-    name = _name_of(source)
+    name = name_of(source)
     climb = Climb(
         data=reference,
         model=read_model(reference),
@@ -254,7 +257,7 @@ def stream_input(
         result = _split(load(source), options, proof, report_progress or silent, stop)
         files = [result.pair.front.data, result.pair.back.data] if destinations else []
         if header is not None:
-            name = "model" if isinstance(source, bytes) else Path(source).stem
+            name = Path(name_of(source)).stem
             code = render_header(result.pair, name, options.search.kernels.target)
             files.append(code.encode())
         write_files(dict(zip(paths, files, strict=True)))
@@ -311,7 +314,7 @@ def compare(
     data = load(source)
     with _search(None) as stop:
         search = comparison.Search(tuple(columns), stop, report_progress or silent, workers)
-        return comparison.compare(data, _name_of(source), targets, search)
+        return comparison.compare(data, name_of(source), targets, search)
 
 
 def check_equal(
@@ -333,11 +336,6 @@ def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdic
     return verify_plan(model, kernels), arena(data, kernels.target)
 
 
-def _name_of(source: Source) -> str:
-    """What reports call a model."""
-    return "model" if isinstance(source, bytes) else str(source)
-
-
 def _paths(source: Source) -> tuple[Path, ...]:
     """The files that are read, and must not be written."""
-    return () if isinstance(source, bytes) else (Path(source),)
+    return () if isinstance(source, (bytes, NamedModel)) else (Path(source),)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,14 +31,33 @@ from tflm_planner.transforms.attach_plan import carried_plan, plan_entries
 if TYPE_CHECKING:
     from tflm_planner.verification.planned import PlanFault
 
-Source = str | Path | bytes
+
+@dataclass(frozen=True)
+class NamedModel:
+    """The bytes of a .tflite model, and the name that reports give it: of a model that was read
+    elsewhere."""
+
+    name: str
+    data: bytes
+
+
+Source = str | Path | bytes | NamedModel
 """A .tflite model: its path, or its bytes."""
 _LONG_NAME = re.compile(r"'([^']{24})[^']{20,}([^']{20})'")
 
 
 def load(source: Source) -> bytes:
     """The bytes of a model given as path or bytes."""
+    if isinstance(source, NamedModel):
+        return source.data
     return source if isinstance(source, bytes) else read_file(Path(source))
+
+
+def name_of(source: Source) -> str:
+    """What reports call a model."""
+    if isinstance(source, NamedModel):
+        return source.name
+    return "model" if isinstance(source, bytes) else str(source)
 
 
 def arena(source: Source, target: Target | None = None) -> Arena:

@@ -23,6 +23,7 @@ from tflm_planner.pipeline.arenas import (
     arena,
     common_arena,
     load,
+    name_of,
     read_any,
     split_arena,
 )
@@ -55,9 +56,8 @@ __all__ = [
 
 def compare_as_is(source: Source, targets: Sequence[Target]) -> Comparison:
     """What a model needs on each target as it is."""
-    name = "model" if isinstance(source, bytes) else str(source)
     search = comparison.Search(comparison.AS_IS, Stop(), lambda _: None)
-    return comparison.compare(load(source), name, targets, search)
+    return comparison.compare(load(source), name_of(source), targets, search)
 
 
 def inspect(source: Source, kernels: TargetKernels | None = None) -> Inspection:

@@ -31,7 +31,7 @@ import csv
 import io
 
 from tflm_planner.report.document import MemoryMap, Report
-from tflm_planner.report.text import safe_text
+from tflm_planner.report.safe import safe_cell
 
 HEADER = (
     "step",
@@ -62,13 +62,13 @@ def to_csv(subject: Report | MemoryMap) -> str:
     writer.writerow(("side", *HEADER, "overhead"))
     blank = ("",) * (len(HEADER) - len(("step", "index", "graph", "operator", "name")) + 1)
     for place, reason in enumerate(subject.cannot_run):
-        writer.writerow(("cannot run", place, "", "", "", _cell(reason), *blank))
+        writer.writerow(("cannot run", place, "", "", "", safe_cell(reason), *blank))
     for name, side in (("before", subject.before), ("after", subject.after)):
         writer.writerows((name, *row, "") for row in _rows(side.map))
     for place, point in enumerate(() if subject.front is None else subject.front.points):
         added = " ".join(point.added)
         bytes_of = ("", "", "", "", "", point.size, int(point.role == "chosen"), subject.bound)
-        row = ("front", place, "", "", point.role, _cell(added), *bytes_of)
+        row = ("front", place, "", "", point.role, safe_cell(added), *bytes_of)
         writer.writerow((*row, f"{point.slowdown:.4f}"))
     return text.getvalue()
 
@@ -80,8 +80,8 @@ def _rows(memory_map: MemoryMap) -> list[tuple[int | str, ...]]:
             place,
             step.index,
             step.graph,
-            _cell(step.operator),
-            _cell(step.name),
+            safe_cell(step.operator),
+            safe_cell(step.name),
             step.input_bytes,
             step.output_bytes,
             step.other_bytes,
@@ -93,9 +93,3 @@ def _rows(memory_map: MemoryMap) -> list[tuple[int | str, ...]]:
         )
         for place, step in enumerate(memory_map.steps)
     ]
-
-
-def _cell(text: str) -> str:
-    """Text that no spreadsheet computes: one line, and never the start of a formula."""
-    text = safe_text(text)
-    return "'" + text if text.lstrip().startswith(("=", "+", "-", "@")) else text

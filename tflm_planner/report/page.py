@@ -22,9 +22,9 @@ from markupsafe import Markup
 from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import shorten
 
-Kind = Literal["", "n", "op", "head", "code", "meter", "name", "command", "words"]
+Kind = Literal["", "n", "op", "head", "code", "meter", "name", "command", "words", "link"]
 """How a cell is shown: as text, a number, an operator's type, a heading of its row, code, a bar of
-so many percent, a `Name`, a command, or text that needs room."""
+so many percent, a `Name`, a command, text that needs room, or a `PageLink`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,15 @@ class Name:
 
     short: str
     long: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A name that leads to a page beside this one; to none where `page` is empty. page: the name of
+    its file, quoted as URLs are."""
+
+    name: str
+    page: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ class Column:
 class Row:
     """A cell for each column; style: a class of the style sheet."""
 
-    cells: Sequence[str | Name]
+    cells: Sequence[str | Name | PageLink]
     style: str = ""
 
 

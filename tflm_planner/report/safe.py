@@ -1,5 +1,5 @@
-"""Text from a model that someone else made, made safe for a terminal, and the lines about what
-cannot run."""
+"""Text from a model that someone else made, made safe for a terminal and for a spreadsheet, and the
+lines about what cannot run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ def safe_text(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )
+
+
+def safe_cell(text: str) -> str:
+    """Text that no spreadsheet computes: one line, and never the start of a formula."""
+    text = safe_text(text)
+    return "'" + text if text.lstrip().startswith(("=", "+", "-", "@")) else text
 
 
 def cannot_run_lines(reasons: Sequence[str], width: int) -> list[str]:

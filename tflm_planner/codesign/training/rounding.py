@@ -1,0 +1,60 @@
+"""From a trained network to a model of int8: folded, calibrated, and trained further as rounded.
+
+    Trainable --fold--> Network --ranges of its values--> int8          (after training)
+                           `-- fine-tuned with rounded values and weights --> int8
+
+Fine-tuning (Jacob et al. 2018): values and weights are rounded in the forward pass as int8 rounds
+them, and gradients pass as if they were not. Ranges of values stay those of the calibration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tflm_planner.codesign.build import build_floats, build_int8
+from tflm_planner.codesign.folding import fold
+from tflm_planner.codesign.scoring import accuracy, value_ranges
+from tflm_planner.codesign.training.data import DataSet
+from tflm_planner.codesign.training.loop import Recipe, train
+from tflm_planner.codesign.training.trainable import Trainable, of_network
+from tflm_planner.support.progress import Progress, silent
+
+CALIBRATION = 200
+"""Images that ranges are taken from."""
+FINE_TUNING = Recipe(epochs=1, rate=0.002, smoothing=0.0)
+
+
+@dataclass(frozen=True)
+class RoundedModel:
+    """A trained network as files. floats, int8: as models of LiteRT. The rest: accuracies on the
+    test images: of floats, of int8 rounded after training, and of `int8`, which was fine-tuned if
+    that was asked for."""
+
+    floats: bytes
+    int8: bytes
+    of_floats: float
+    after_training: float
+    of_int8: float
+
+
+def round_network(
+    trained: Trainable, data: DataSet, fine_tuning: Recipe | None = None, say: Progress = silent
+) -> RoundedModel:
+    """The models of a trained network."""
+    folded = fold(trained.network())
+    random = np.random.default_rng(0)
+    chosen = random.permutation(len(data.images))[:CALIBRATION]
+    ranges = value_ranges(folded, data.images[chosen])
+    floats, int8 = build_floats(folded), build_int8(folded, ranges)
+    test = data.test_images, data.test_labels
+    after_training = accuracy(int8, *test)
+    of_int8 = after_training
+    if fine_tuning is not None:
+        tuned = of_network(folded)
+        tuned.rounding = ranges
+        train(tuned, data, replace(fine_tuning, distilling=0.0), say=say)
+        int8 = build_int8(tuned.network(), ranges)
+        of_int8 = accuracy(int8, *test)
+    return RoundedModel(floats, int8, accuracy(floats, *test), after_training, of_int8)

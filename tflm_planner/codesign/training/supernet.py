@@ -1,0 +1,260 @@
+"""One network that holds the weights of all networks of a space, and how it is trained.
+
+    largest network --train--> channels sorted --train with parts--> accuracy of any member
+                                                                     without training it
+
+A member has the first channels of each layer, the middle of each window, and the first blocks of
+each stage (Cai et al. 2020; Lin et al. 2021, appendix B). Its normalisations have means and
+variances of their own, estimated on some images before it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.codesign.chain import Chain
+from tflm_planner.codesign.joint.space import Genes, SearchSpace
+from tflm_planner.codesign.training.data import DataSet, resize
+from tflm_planner.codesign.training.forward import Tensor, forward
+from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.loop import Recipe, batches, cosine_rate, train
+from tflm_planner.codesign.training.trainable import (
+    EPSILON,
+    Trainable,
+    TrainingForm,
+    untrained,
+)
+from tflm_planner.codesign.weights import Array
+from tflm_planner.support.progress import Progress, silent
+
+ESTIMATION = 256
+"""Images that means and variances of a member are taken from."""
+
+
+_LARGEST = Recipe(epochs=4, shift=1)
+_ELASTIC = Recipe(epochs=4, rate=0.05, shift=1)
+
+
+@dataclass(frozen=True)
+class SuperRecipe:
+    """largest: how the largest network is trained first. elastic: then with its parts. parts: in
+    each step besides the largest and the smallest."""
+
+    largest: Recipe = _LARGEST
+    elastic: Recipe = _ELASTIC
+    parts: int = 2
+
+
+class SuperNetwork:
+    """The largest network of a space, and all its parts. images: of which the means and variances
+    of members are estimated."""
+
+    def __init__(self, space: SearchSpace, images: Array, seed: int = 0) -> None:
+        self.space = space
+        self._images = images[:ESTIMATION]
+        largest = space.decode(space.largest).chain()
+        self.whole = untrained(largest, TrainingForm(), seed)
+        self._by_side: dict[int, Array] = {}
+
+    def scores(self, genes: Genes, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Scores of a member, normalised by the batch, and the moments of its normalisations.
+        images: of the member's resolution."""
+        part = _Part(self, genes, None)
+        return forward(part.chain, part, images), part.moments
+
+    def statistics(self, genes: Genes) -> dict[str, Array]:
+        """Means and variances of a member's normalisations, by their names in its chain."""
+        side = self.space.decode(genes).resolution
+        if side not in self._by_side:
+            self._by_side[side] = resize(self._images, side)
+        _, moments = self.scores(genes, tensorflow().constant(self._by_side[side]))
+        return {name: value.numpy() for name, value in moments.items()}
+
+    def accuracy(self, genes: Genes, images: Array, labels: Array) -> float:
+        """Of a member, on images of any size."""
+        part = _Part(self, genes, self.statistics(genes))
+        small = resize(images, self.space.decode(genes).resolution)
+        scores = forward(part.chain, part, tensorflow().constant(small)).numpy()
+        return float((scores.argmax(axis=1) == labels).mean())
+
+    def member(self, genes: Genes) -> Trainable:
+        """A member with weights of its own, to be trained further."""
+        part = _Part(self, genes, None)
+        statistics = self.statistics(genes)
+        numbers: dict[str, Array] = {}
+        for name in part.names():
+            kind = name.rpartition(".")[2]
+            if kind in ("mean", "variance"):
+                numbers[name] = statistics[name]
+            else:
+                numbers[name] = np.asarray(part.slice(name))
+        return Trainable(part.chain, numbers, ())
+
+    def sort_channels(self) -> None:
+        """The channels of each layer in descending order of their filters' sums of absolute
+        weights, their consumers likewise: the largest network computes the same."""
+        self.whole.load(_sorted(self.space, self.whole.state()))
+
+
+def train_super(
+    network: SuperNetwork, data: DataSet, recipe: SuperRecipe, say: Progress = silent
+) -> None:
+    """Train the largest network, sort its channels, then train it with its parts."""
+    side = network.space.resolutions[-1]
+    whole = replace(
+        data, images=resize(data.images, side), test_images=resize(data.test_images, side)
+    )
+    train(network.whole, whole, recipe.largest, say=lambda words: say(f"largest, {words}"))
+    network.sort_channels()
+    tf = tensorflow()
+    random = np.random.default_rng(recipe.elastic.seed)
+    momenta = {n: tf.Variable(tf.zeros_like(v)) for n, v in network.whole.trained.items()}
+    for epoch in range(recipe.elastic.epochs):
+        losses: list[float] = []
+        for number, (images, targets) in enumerate(batches(data, recipe.elastic, epoch)):
+            rate = cosine_rate(recipe.elastic, len(data.images), epoch, number)
+            drawn = [network.space.random(random) for _ in range(recipe.parts)]
+            members = [network.space.largest, network.space.smallest, *drawn]
+            losses.append(_step(network, members, images, targets, rate, recipe.elastic, momenta))
+        say(f"with parts, epoch {epoch + 1} of {recipe.elastic.epochs}: loss {np.mean(losses):.3f}")
+
+
+def _step(
+    network: SuperNetwork,
+    members: Sequence[Genes],
+    images: Array,
+    targets: Array,
+    rate: float,
+    recipe: Recipe,
+    momenta: dict[str, Any],
+) -> float:
+    """One step by the mean of several members' gradients. Returns the mean loss."""
+    tf, trained = tensorflow(), network.whole.trained
+    total = 0.0
+    sums: dict[str, Any] = {}
+    for genes in members:
+        small = tf.constant(resize(images, network.space.decode(genes).resolution))
+        with tf.GradientTape() as tape:
+            scores, _ = network.scores(genes, small)
+            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, scores))
+        gradients = tape.gradient(loss, list(trained.values()))
+        for name, gradient in zip(trained, gradients, strict=True):
+            if gradient is not None:  # of what the member has
+                dense = tf.convert_to_tensor(gradient) / len(members)
+                sums[name] = dense if name not in sums else sums[name] + dense
+        total += float(loss) / len(members)
+    for name, gradient in sums.items():
+        variable, momentum = trained[name], momenta[name]
+        if name.endswith("kernel"):
+            gradient = gradient + recipe.decay * variable
+        momentum.assign(recipe.momentum * momentum + gradient)
+        variable.assign_sub(rate * (gradient + recipe.momentum * momentum))
+    return total
+
+
+class _Part:
+    """The numbers of a member (see `PassNumbers`): parts of those of the largest network.
+    statistics: means and variances of its normalisations (None: those of the batch)."""
+
+    def __init__(
+        self, network: SuperNetwork, genes: Genes, statistics: dict[str, Array] | None
+    ) -> None:
+        member = network.space.decode(genes)
+        self.chain: Chain = member.chain()
+        self.moments: dict[str, Tensor] = {}
+        self._places, self._numbers = member.places(), network.whole.numbers
+        self._statistics = statistics
+
+    def names(self) -> Iterator[str]:
+        """The names of all numbers that the member has."""
+        by_place: dict[str, list[str]] = {}
+        for name in self._numbers:
+            place, _, role = name.partition(".")
+            by_place.setdefault(place, []).append(role)
+        for place, of_whole in enumerate(self._places):
+            yield from (f"{place}.{role}" for role in by_place.get(str(of_whole), ()))
+
+    def slice(self, name: str) -> Tensor:
+        """A part of a number of the largest network, by its name in the member."""
+        place, _, role = name.partition(".")
+        value = self._numbers[f"{self._places[int(place)]}.{role}"]
+        layer = self.chain.layers[int(place)]
+        if role != "kernel":
+            return value[: layer.channels_out]
+        if layer.kind == "dense":
+            return value[: layer.channels_in, : layer.channels_out]
+        rows, columns = ((value.shape[a] - layer.kernel[a]) // 2 for a in range(2))
+        return value[
+            rows : rows + layer.kernel[0],
+            columns : columns + layer.kernel[1],
+            : layer.channels_in // layer.groups,
+            : layer.channels_out,
+        ]
+
+    def get(self, name: str) -> Tensor | None:
+        """See `PassNumbers`."""
+        place, _, role = name.partition(".")
+        has = f"{self._places[int(place)]}.{role}" in self._numbers
+        return self.slice(name) if has else None
+
+    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """See `PassNumbers`."""
+        gamma = self.get(f"{name}.gamma")
+        if gamma is None:
+            return None
+        tf = tensorflow()
+        if self._statistics is None:
+            mean, variance = tf.nn.moments(x, tuple(range(len(x.shape) - 1)))
+            self.moments[f"{name}.mean"], self.moments[f"{name}.variance"] = mean, variance
+        else:
+            mean, variance = self._statistics[f"{name}.mean"], self._statistics[f"{name}.variance"]
+        scale = gamma * tf.math.rsqrt(variance + EPSILON)
+        return scale, self.slice(f"{name}.beta") - mean * scale
+
+    def seen(self, x: Tensor) -> Tensor:
+        """See `PassNumbers`."""
+        return x
+
+
+_OF_RESULTS = ("after.gamma", "after.beta", "after.mean", "after.variance")
+
+
+def _sorted(space: SearchSpace, state: dict[str, Array]) -> dict[str, Array]:
+    """See `SuperNetwork.sort_channels`."""
+    state = {name: values.copy() for name, values in state.items()}
+    place, deepest = 1, space.depths[-1]
+    order: Array = np.arange(space.stem)
+    for _ in space.stages:
+        firsts = [place + 3 * block for block in range(deepest)]
+        for first in firsts:  # what is wide inside of a block
+            order = _descending([state[f"{first}.kernel"]])
+            _permute_results(state, first, order)
+            _permute_results(state, first + 1, order)
+            state[f"{first + 2}.kernel"] = state[f"{first + 2}.kernel"][:, :, order]
+        order = _descending([state[f"{first + 2}.kernel"] for first in firsts])
+        for first in firsts:  # what skips hand on from block to block
+            _permute_results(state, first + 2, order)
+        place += 3 * deepest
+        for reader in (*firsts[1:], place):
+            name = f"{reader}.kernel"
+            if name in state:
+                state[name] = state[name][:, :, order]
+    dense = f"{place + 1}.kernel"
+    state[dense] = state[dense][order]
+    return state
+
+
+def _descending(kernels: Sequence[Array]) -> Array:
+    """Channels by the sums of absolute weights of their filters, the largest first."""
+    sums = sum(np.abs(kernel).sum(axis=(0, 1, 2)) for kernel in kernels)
+    return np.argsort(-np.asarray(sums), kind="stable")
+
+
+def _permute_results(state: dict[str, Array], place: int, order: Array) -> None:
+    state[f"{place}.kernel"] = state[f"{place}.kernel"][..., order]
+    for role in _OF_RESULTS:
+        state[f"{place}.{role}"] = state[f"{place}.{role}"][order]

@@ -1,0 +1,253 @@
+"""A chain with numbers that are trained: TensorFlow's variables, and the `Network` they make.
+
+    chain, form --Trainable--> variables --scores--> loss      batches normalise themselves
+                                  |  moving means, variances   what inference normalises with
+                                  `--network--> Network        to be folded, built, rounded
+
+A folded network is trained, too (`of_network`): then nothing is normalised, and values and weights
+may be rounded as int8 rounds them, which training learns to live with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tflm_planner.codesign.chain import Chain
+from tflm_planner.codesign.numbers import ValueRange
+from tflm_planner.codesign.training.forward import Tensor, forward
+from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.weights import (
+    Array,
+    Branch,
+    Branches,
+    LayerWeights,
+    Network,
+    Norm,
+    draw,
+)
+
+EPSILON = 1e-3
+"""Added to variances, as Keras does."""
+
+
+@dataclass(frozen=True)
+class TrainingForm:
+    """What training has that inference does not. norms: where each convolution is normalised.
+    branches: beside convolutions; where: of which layers (None: of all)."""
+
+    norms: Literal["before", "after"] = "after"
+    branches: Branches | None = None
+    where: Collection[int] | None = None
+
+
+class Trainable:
+    """A chain with variables. numbers: all that inference needs, by name; trained: those that the
+    loss changes. rounding: ranges of its values, where they and weights are to be rounded."""
+
+    def __init__(self, chain: Chain, numbers: Mapping[str, Array], fixed: Collection[str]) -> None:
+        tf = tensorflow()
+        self.chain = chain
+        self.rounding: tuple[ValueRange, ...] | None = None
+        self.numbers: dict[str, Any] = {
+            name: tf.Variable(values.astype(np.float32), name=name.replace(".", "_"))
+            for name, values in numbers.items()
+        }
+        self.trained: dict[str, Any] = {
+            name: variable for name, variable in self.numbers.items() if not _is_fixed(name, fixed)
+        }
+
+    def scores(self, images: Tensor, *, training: bool) -> tuple[Tensor, dict[str, Tensor]]:
+        """Scores of images, and in training the moments of each normalisation in this batch."""
+        passing = _Pass(self, training=training)
+        return forward(self.chain, passing, images), passing.moments
+
+    def predict(self, images: Array, batch: int = 256) -> Array:
+        """Scores of many images, as in inference."""
+        tf = tensorflow()
+        parts = [
+            self.scores(tf.constant(images[k : k + batch]), training=False)[0].numpy()
+            for k in range(0, len(images), batch)
+        ]
+        return np.concatenate(parts)
+
+    def accuracy(self, images: Array, labels: Array) -> float:
+        """The share of images whose class has the largest score."""
+        return float((self.predict(images).argmax(axis=1) == labels).mean())
+
+    def state(self) -> dict[str, Array]:
+        """All numbers."""
+        return {name: variable.numpy() for name, variable in self.numbers.items()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take these numbers."""
+        for name, variable in self.numbers.items():
+            variable.assign(state[name])
+
+    def network(self) -> Network:
+        """The numbers as a network."""
+        state = self.state()
+        weights = (_layer_weights(state, place) for place in range(len(self.chain.layers)))
+        return Network(self.chain, tuple(weights))
+
+
+def untrained(chain: Chain, form: TrainingForm, seed: int) -> Trainable:
+    """The chain with weights from a seed, and normalisations that change nothing yet."""
+    drawn = draw(chain, seed, form.norms, form.branches, form.where)
+    numbers: dict[str, Array] = {}
+    fixed: set[str] = set()
+    for place, (layer, weights) in enumerate(zip(chain.layers, drawn.weights, strict=True)):
+        _add_layer(
+            numbers, place, weights, has_bias=form.norms == "before" or layer.kind == "dense"
+        )
+        for number, branch in enumerate(weights.parallel):
+            is_identity = np.array_equal(branch.kernel, branch.kernel.astype(bool))
+            if is_identity:
+                fixed.add(f"{place}.parallel{number}.kernel")
+    return Trainable(chain, numbers, fixed)
+
+
+def of_network(network: Network) -> Trainable:
+    """A folded network, to be trained further as it runs."""
+    assert network.is_folded, "what is folded has nothing to normalise"
+    numbers: dict[str, Array] = {}
+    for place, weights in enumerate(network.weights):
+        if weights.kernel.size:
+            numbers[f"{place}.kernel"], numbers[f"{place}.bias"] = weights.kernel, weights.bias
+        if weights.projection is not None:
+            names = f"{place}.projection.kernel", f"{place}.projection.bias"
+            numbers.update(zip(names, weights.projection, strict=True))
+        if weights.skip is not None:
+            numbers[f"{place}.skip.scale"] = weights.skip.scale
+            numbers[f"{place}.skip.shift"] = weights.skip.shift
+    return Trainable(network.chain, numbers, ())
+
+
+def _add_layer(
+    numbers: dict[str, Array], place: int, weights: LayerWeights, *, has_bias: bool
+) -> None:
+    """The numbers of a layer by their names; biases, where a normalisation adds none, are zero."""
+    if weights.kernel.size:
+        numbers[f"{place}.kernel"] = weights.kernel
+        if has_bias:
+            numbers[f"{place}.bias"] = np.zeros(weights.bias.shape)
+    if weights.before is not None:
+        _add_norm(numbers, f"{place}.before", len(weights.before.scale))
+    if weights.after is not None:
+        _add_norm(numbers, f"{place}.after", len(weights.after.scale))
+    if weights.skip is not None:
+        _add_norm(numbers, f"{place}.skip", len(weights.skip.scale))
+    if weights.projection is not None:
+        numbers[f"{place}.projection.kernel"] = weights.projection[0]
+        _add_norm(numbers, f"{place}.projection", len(weights.projection[1]))
+    for number, branch in enumerate(weights.parallel):
+        numbers[f"{place}.parallel{number}.kernel"] = branch.kernel
+        _add_norm(numbers, f"{place}.parallel{number}", branch.kernel.shape[3])
+
+
+def _add_norm(numbers: dict[str, Array], name: str, width: int) -> None:
+    numbers[f"{name}.gamma"], numbers[f"{name}.beta"] = np.ones(width), np.zeros(width)
+    numbers[f"{name}.mean"], numbers[f"{name}.variance"] = np.zeros(width), np.ones(width)
+
+
+def _is_fixed(name: str, fixed: Collection[str]) -> bool:
+    return name in fixed or name.endswith((".mean", ".variance"))
+
+
+class _Pass:
+    """See `PassNumbers`. moments: mean and variance of each normalisation in this batch."""
+
+    def __init__(self, of: Trainable, *, training: bool) -> None:
+        self._numbers, self._training = of.numbers, training
+        self._ranges: Sequence[ValueRange] | None = of.rounding
+        self._seen = 0
+        self.moments: dict[str, Tensor] = {}
+
+    def get(self, name: str) -> Tensor | None:
+        """See `PassNumbers`."""
+        value = self._numbers.get(name)
+        if value is None or self._ranges is None or not name.endswith("kernel"):
+            return value
+        return rounded_weights(value)
+
+    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """See `PassNumbers`."""
+        if f"{name}.scale" in self._numbers:  # of a folded network
+            return self._numbers[f"{name}.scale"], self._numbers[f"{name}.shift"]
+        if f"{name}.gamma" not in self._numbers:
+            return None
+        tf = tensorflow()
+        mean, variance = self._numbers[f"{name}.mean"], self._numbers[f"{name}.variance"]
+        if self._training:
+            mean, variance = tf.nn.moments(x, tuple(range(len(x.shape) - 1)))
+            self.moments[f"{name}.mean"], self.moments[f"{name}.variance"] = mean, variance
+        scale = self._numbers[f"{name}.gamma"] * tf.math.rsqrt(variance + EPSILON)
+        return scale, self._numbers[f"{name}.beta"] - mean * scale
+
+    def seen(self, x: Tensor) -> Tensor:
+        """See `PassNumbers`."""
+        if self._ranges is None:
+            return x
+        found = self._ranges[self._seen]
+        self._seen += 1
+        low = (-128 - found.zero_point) * found.scale
+        high = (127 - found.zero_point) * found.scale
+        return tensorflow().quantization.fake_quant_with_min_max_args(x, low, high)
+
+
+def rounded_weights(kernel: Tensor) -> Tensor:
+    """A kernel as int8 holds it, with a scale for each output channel. Gradients pass."""
+    tf = tensorflow()
+    axes = tuple(range(len(kernel.shape) - 1))
+    scale = tf.maximum(tf.reduce_max(tf.abs(tf.stop_gradient(kernel)), axes), 1e-6) / 127
+    rounded = tf.round(kernel / scale) * scale
+    return kernel + tf.stop_gradient(rounded - kernel)
+
+
+def _layer_weights(state: Mapping[str, Array], place: int) -> LayerWeights:
+    """The numbers of a layer, moving means and variances made factors and addends."""
+    name = f"{place}."
+    nothing: Array = np.zeros(0)
+    kernel: Array = state.get(f"{name}kernel", nothing).astype(np.float64)
+    no_bias: Array = np.zeros(kernel.shape[-1] if kernel.ndim > 1 else 0)
+    parallel: list[Branch] = []
+    while f"{name}parallel{len(parallel)}.kernel" in state:
+        beside = f"{name}parallel{len(parallel)}"
+        norm = _norm(state, beside)
+        assert norm is not None, "a branch is normalised"
+        parallel.append(Branch(state[f"{beside}.kernel"].astype(np.float64), norm))
+    return LayerWeights(
+        kernel,
+        state.get(f"{name}bias", no_bias).astype(np.float64),
+        _norm(state, f"{name}before"),
+        _norm(state, f"{name}after"),
+        _norm(state, f"{name}skip"),
+        _projection(state, f"{name}projection"),
+        tuple(parallel),
+    )
+
+
+def _norm(state: Mapping[str, Array], name: str) -> Norm | None:
+    if f"{name}.scale" in state:
+        return Norm(*(state[f"{name}.{k}"].astype(np.float64) for k in ("scale", "shift")))
+    if f"{name}.gamma" not in state:
+        return None
+    gamma, beta, mean, variance = (
+        state[f"{name}.{k}"].astype(np.float64) for k in ("gamma", "beta", "mean", "variance")
+    )
+    scale = gamma / np.sqrt(variance + EPSILON)
+    return Norm(scale, beta - mean * scale)
+
+
+def _projection(state: Mapping[str, Array], name: str) -> tuple[Array, Array] | None:
+    """Kernel and bias, which hold the normalisation."""
+    if f"{name}.kernel" not in state:
+        return None
+    kernel: Array = state[f"{name}.kernel"].astype(np.float64)
+    no_bias: Array = np.zeros(int(kernel.shape[-1]))
+    bias = state.get(f"{name}.bias", no_bias).astype(np.float64)
+    norm = _norm(state, name)
+    return (kernel, bias) if norm is None else (kernel * norm.scale, bias * norm.scale + norm.shift)

@@ -1,0 +1,69 @@
+"""Runs jobs on a cluster: a Dask scheduler at an address, with workers on any machines.
+
+    dask scheduler                          once, anywhere
+    dask worker tcp://HOST:8786             on every machine that has tflm-planner
+    tflm-plan ... --address tcp://HOST:8786
+
+Dask and not Ray: pure Python (4 MB that install everywhere, where Ray is 76 MB of compiled code for
+some systems), a scheduler that is one process, and jobs of dead workers go to others without a word
+of ours. It needs the extra `cluster`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Self
+
+from tflm_planner.jobs.engine import J, JobFailure, R
+from tflm_planner.support.errors import UsageError
+
+_SECONDS_TO_ANSWER = 10
+
+
+class ClusterEngine:
+    """See `JobEngine`: the workers of a Dask scheduler. Raises UsageError where Dask is not
+    installed, or nothing answers at the address."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            self._dask: Any = importlib.import_module("distributed")
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                "a cluster needs Dask: pip install 'tflm-planner[cluster]' here and on its workers"
+            ) from error
+        try:
+            self._client: Any = self._dask.Client(address, timeout=_SECONDS_TO_ANSWER)
+        except (OSError, ValueError) as error:  # TimeoutError is an OSError
+            raise UsageError(
+                f"no Dask scheduler answers at {address!r}; `dask scheduler` starts one and prints "
+                f"its address, such as tcp://localhost:8786 ({str(error).splitlines()[0]})"
+            ) from error
+
+    def results(
+        self, work: Callable[[J], R], jobs: Sequence[J]
+    ) -> Generator[tuple[int, R | JobFailure]]:
+        """See `JobEngine`. A job whose worker dies is begun anew by the scheduler, and given up
+        where that happens as often as its `allowed-failures` says."""
+        futures = [self._client.submit(work, job, pure=False) for job in jobs]
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        try:
+            for future in self._dask.as_completed(futures):
+                error: BaseException | None = future.exception()
+                number = numbers[future.key]
+                if error is None:
+                    yield number, future.result()
+                else:
+                    yield number, JobFailure(f"{type(error).__name__}: {error}")
+                future.release()  # the scheduler need not keep what has arrived
+        finally:
+            with contextlib.suppress(Exception):  # it may be gone
+                self._client.cancel(futures, force=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the cluster, which stays."""
+        self._client.close()

@@ -1,0 +1,83 @@
+"""Results in a SQLite file, so that a run that was ended goes on where it was.
+
+    key of a job (what its result depends on) --> result, as JSON
+
+Each result is a transaction of its own: whatever ends a run, all finished results are kept. One run
+at a time holds a file; another that wants it is told so. It must not know what results are about.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Self
+
+from tflm_planner.support.errors import UsageError
+
+SCHEMA_VERSION = 1
+APPLICATION = 0x54464C4A
+"""SQLite's application_id: "TFLJ"."""
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA_VERSION};
+CREATE TABLE result (key TEXT PRIMARY KEY, document TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+class ResultStore:
+    """An open file of results. Raises UsageError where it is no such file, cannot be used, or is
+    used by another run."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._db = sqlite3.connect(path, timeout=1, isolation_level=None)
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._db.execute("BEGIN EXCLUSIVE")  # and held until the file is closed
+            self._db.execute("COMMIT")
+            self._check()
+        except sqlite3.OperationalError as error:
+            raise UsageError(
+                f"cannot use {path}: {error}; does another run write there?"
+            ) from error
+        except sqlite3.Error as error:
+            raise UsageError(f"cannot use {path}: {error}") from error
+
+    def _check(self) -> None:
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            self._db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            raise UsageError(f"{self._path} is a database of another program")
+        if version > SCHEMA_VERSION:
+            raise UsageError(
+                f"{self._path} was written by a later tflm-plan (schema {version}); update this one"
+            )
+
+    def get(self, key: str) -> str | None:
+        """The result of a job, if it has one."""
+        row = self._db.execute("SELECT document FROM result WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def put(self, key: str, document: str) -> None:
+        """Keep the result of a job, in place of one that it had."""
+        try:
+            self._db.execute("INSERT OR REPLACE INTO result VALUES (?, ?)", (key, document))
+        except sqlite3.Error as error:
+            raise UsageError(f"cannot write {self._path}: {error}") from error
+
+    def clear(self) -> None:
+        """Forget all results."""
+        self._db.execute("DELETE FROM result")
+
+    def __len__(self) -> int:
+        return self._db.execute("SELECT count(*) FROM result").fetchone()[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._db.close()
