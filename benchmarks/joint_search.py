@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from tflm_planner.codesign.joint.evolution import (
+    DrawnNetwork,
     EvolutionOptions,
-    Individual,
     Judging,
     Score,
     SearchHistory,
@@ -130,7 +130,7 @@ def count_table(judging: Judging, budgets: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
-def finish(network: SuperNetwork, best: Individual, data: DataSet, limits: BoardLimits,
+def finish(network: SuperNetwork, best: DrawnNetwork, data: DataSet, limits: BoardLimits,
            folder: Path) -> str:  # fmt: skip
     """Train the winner further, round it, plan and prove it, export it. Returns what it came to."""
     member = network.member(best.genes)

@@ -53,7 +53,7 @@ class EvolutionOptions:
 
 
 @dataclass(frozen=True)
-class Individual:
+class DrawnNetwork:
     """A network that was drawn. accuracy: None where it does not fit."""
 
     genes: Genes
@@ -65,11 +65,11 @@ class Individual:
 class SearchHistory:
     """What was drawn, in order. again: networks that had been drawn before."""
 
-    candidates: list[Individual] = field(default_factory=list[Individual])
+    candidates: list[DrawnNetwork] = field(default_factory=list[DrawnNetwork])
     again: int = 0
 
     @property
-    def scored(self) -> list[Individual]:
+    def scored(self) -> list[DrawnNetwork]:
         """Those that fit, the best first, of equal ones the one with fewer multiplications."""
         fitting = (c for c in self.candidates if c.accuracy is not None)
         return sorted(fitting, key=lambda c: (-(c.accuracy or 0), c.verdict.macs, c.genes))
@@ -114,7 +114,7 @@ def search(
 ) -> SearchHistory:
     """Draw, judge and score until as many networks were drawn, or scored, as `options` allow."""
     random = np.random.default_rng(options.seed)
-    history, accuracies = SearchHistory(), dict[Genes, Individual]()
+    history, accuracies = SearchHistory(), dict[Genes, DrawnNetwork]()
     while len(history.candidates) < options.drawn:
         number = min(options.batch, options.drawn - len(history.candidates))
         parents = [c.genes for c in _distinct(history)][: options.parents]
@@ -125,7 +125,7 @@ def search(
             accuracy = known.accuracy if known is not None else None
             if known is None and verdict.fits:
                 accuracy = score(genes)
-            candidate = Individual(genes, verdict, accuracy)
+            candidate = DrawnNetwork(genes, verdict, accuracy)
             history.candidates.append(candidate)
             accuracies.setdefault(genes, candidate)
             scored = sum(c.accuracy is not None for c in accuracies.values())
@@ -137,7 +137,7 @@ def search(
     return history
 
 
-def _distinct(history: SearchHistory) -> Iterator[Individual]:
+def _distinct(history: SearchHistory) -> Iterator[DrawnNetwork]:
     seen: set[Genes] = set()
     for candidate in history.scored:
         if candidate.genes not in seen:
@@ -148,7 +148,7 @@ def _distinct(history: SearchHistory) -> Iterator[Individual]:
 def _children(
     space: SearchSpace,
     parents: Sequence[Genes],
-    known: dict[Genes, Individual],
+    known: dict[Genes, DrawnNetwork],
     number: int,
     options: EvolutionOptions,
     random: np.random.Generator,
