@@ -333,3 +333,17 @@ def test_a_bias_of_another_size_than_the_weights_is_no_crash(rows: int) -> None:
 def test_a_choice_without_a_condition_is_not_expressed() -> None:
     broken = changed(if_else(), lambda m: m.main.ops[1].inputs.__setitem__(0, None))
     assert proof(broken, broken).status == "not run"
+
+
+def test_operands_that_do_not_fit_are_not_expressed() -> None:
+    """What no rule of the reader looks at, as operands of SELECT_V2."""
+    net = Net()
+    graph = net.graph()
+    condition = graph.input("c", (3,), "bool")
+    x, z = (graph.input(name, shape, "float32") for name, shape in (("x", (2, 2)), ("z", (2, 2))))
+    y = graph.tensor("y", (2, 2), "float32")
+    graph.op("SELECT_V2", [condition, x, z], [y], "SelectV2Options")
+    graph.outputs(y)
+    data = net.finish()
+    found = proof(data, data)
+    assert found.status == "not run" and "do not fit each other" in found.detail

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tflm_planner.model.draft import is_convex
-from tflm_planner.model.ir import Graph, Op, Tensor
+from tflm_planner.model.ir import Graph, Op, Tensor, quote
 from tflm_planner.transforms.row_loop.loop import Edge, LoopedRegion, NotStreamableError
 from tflm_planner.transforms.row_loop.operand_rows import (
     OperandRows,
@@ -148,8 +148,8 @@ def geometry(
     best = min(variants, key=lambda g: _rank(g, masks=not peels), default=None)
     if best is None:
         raise NotStreamableError(
-            f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
-            "which is needed elsewhere"
+            f"the last turn would read rows behind {quote(source.name)} of type "
+            f"{source.type_name}, which is needed elsewhere"
         )
     best = _peel_borders(best) if peels else best
     left = best.turns - sum(best.peeled)
@@ -169,7 +169,7 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> LoopGeometr
     inner = set(region)
     input_stays = any(t is source for t in graph.outputs)
     if input_stays or any(op not in inner for op in source.consumers):
-        raise NotStreamableError(f"{source.name!r} is needed elsewhere as a whole")
+        raise NotStreamableError(f"{quote(source.name)} is needed elsewhere as a whole")
     reads = [(op, r) for op in region for r in operand_rows(op)]
     rates, delays = _rates(region, result, reads, rows), {source: 0}
     _delay(delays, region, reads, False, 1, result)
@@ -278,7 +278,7 @@ def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
         )
     (source,), (result,) = sources, results
     if any(c in inner for c in result.consumers):
-        raise NotStreamableError(f"the region reads {result.name!r}, which leaves it, itself")
+        raise NotStreamableError(f"the region reads {quote(result.name)}, which leaves it, itself")
     check_image(source)
     return source, result
 
@@ -293,7 +293,7 @@ def _rates(
             if maker is op:
                 rate = rates[op.outputs[0]] * r.stride
                 if rates.setdefault(r.tensor, rate) != rate:
-                    raise NotStreamableError(f"{r.tensor.name!r} is read at two rates")
+                    raise NotStreamableError(f"{quote(r.tensor.name)} is read at two rates")
     return rates
 
 

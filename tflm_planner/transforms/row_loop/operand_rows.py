@@ -125,12 +125,12 @@ def check_image(t: Tensor) -> None:
             "column: [1, samples, 1, channels]"
         )
     if t.type_name not in DTYPES:
-        raise NotStreamableError(f"tensor {t.name!r} is of type {t.type_name}")
+        raise NotStreamableError(f"tensor {quote(t.name)} is of type {t.type_name}")
     if t.is_variable:
-        raise NotStreamableError(f"tensor {t.name!r} is a variable")
+        raise NotStreamableError(f"tensor {quote(t.name)} is a variable")
     scales = None if t.quantization is None else t.quantization.scale
     if scales is not None and len(scales) > 1:
-        raise NotStreamableError(f"tensor {t.name!r} is quantised per channel")
+        raise NotStreamableError(f"tensor {quote(t.name)} is quantised per channel")
 
 
 def _of_window(op: Op, window: Window) -> OperandRows:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from tflm_planner.model.clone import clone
 from tflm_planner.model.draft import Draft, add_input, new_graph
 from tflm_planner.model.edit import cut_off, keep_only
-from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.model.ir import Model, Tensor, quote
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use, strip_geometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 from tflm_planner.transforms.row_loop.operand_rows import height
@@ -110,9 +110,9 @@ def can_split(model: Model, ops: Sequence[int], rows: int) -> LoopGeometry:
         raise NotStreamableError(f"the model has {len(model.main.inputs)} inputs, not one")
     shape = strip_geometry(model.main, region, rows)
     if shape.source is not model.main.inputs[0]:
-        raise NotStreamableError(f"{shape.source.name!r} is not the model's input")
+        raise NotStreamableError(f"{quote(shape.source.name)} is not the model's input")
     if any(t is shape.result for t in model.main.outputs):
-        raise NotStreamableError(f"{shape.result.name!r} is an output of the model")
+        raise NotStreamableError(f"{quote(shape.result.name)} is an output of the model")
     return shape
 
 

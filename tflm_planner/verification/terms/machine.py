@@ -97,6 +97,13 @@ class Machine:
             self._store.end(op)
 
     def _run_op(self, op: Op, graph: Graph) -> None:
+        """Damaged models have operands whose shapes do not fit each other: arrays then raise."""
+        try:
+            self._compute(op, graph)
+        except (ValueError, IndexError) as error:
+            raise InexpressibleError(f"the parts of {op.label} do not fit each other") from error
+
+    def _compute(self, op: Op, graph: Graph) -> None:
         if op.graphs:
             raise InexpressibleError(f"{op.label} calls graphs in a way that is not known")
         has_state = has_side_effects(op)
