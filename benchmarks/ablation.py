@@ -187,8 +187,9 @@ class Row:
     @staticmethod
     def read(line: str) -> Row:
         """A row of a file."""
-        values = json.loads(line)
-        return Row(**{**values, "change": tuple(values["change"])})
+        values: dict[str, Any] = json.loads(line)
+        values["change"] = tuple(values["change"])
+        return Row(**values)
 
     def line(self) -> str:
         """The row as a line of a file."""

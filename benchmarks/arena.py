@@ -88,7 +88,6 @@ def differences(predicted: Arena, record: dict[str, object]) -> dict[str, int]:
 
 def generated(count: int) -> dict[str, bytes]:
     """Hand-made models and random ones of the tests."""
-    import tests.models.handmade  # noqa: F401
     from tests.models.generator import random_model
     from tests.models.registry import MODELS
     from tests.tflm.custom_models import MODELS as OPERATORS

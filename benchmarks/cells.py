@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.models.build import Graph
 from tests.models.registry import SCALE, add, conv, relu, start
@@ -29,7 +30,7 @@ STAGES = (1, 1, 2)
 def _pooled(graph: Graph, x: int, shape: Shape, name: str) -> int:
     half = (1, shape[1] // 2, shape[2] // 2, shape[3])
     result = graph.tensor(name, half, scale=SCALE, zero=3)
-    window = {"strideH": 2, "strideW": 2, "filterHeight": 2, "filterWidth": 2}
+    window: dict[str, Any] = {"strideH": 2, "strideW": 2, "filterHeight": 2, "filterWidth": 2}
     graph.op("MAX_POOL_2D", [x], [result], "Pool2DOptions", version=2, padding=0, **window)
     return result
 

@@ -92,7 +92,7 @@ def random_files(count: int, folder: Path) -> list[Path]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--random", type=int, default=0, help="random models as well")
     parser.add_argument("--only", nargs="*", choices=[*WAYS, STREAM], default=[*WAYS, STREAM])

@@ -67,7 +67,7 @@ _CHANNELS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128
 
 def main() -> int:
     """Compare, and say what was found."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--release", default="")
     parser.add_argument("--shapes", type=int, default=100_000)
@@ -125,7 +125,8 @@ def _geometries(draw: random.Random, kind: str, count: int) -> Iterator[ConvShap
         image = draw.choice((1, 2, 7, 8, 13, 24, 49, 96, 224)), draw.randint(1, 97)
         if draw.random() < 0.05:
             image = image[0], draw.choice((224, 800))
-        stride = (draw.choice((1, 1, 2, 3)),) * 2 if draw.random() < 0.8 else (1, 2)
+        side = draw.choice((1, 1, 2, 3))
+        stride = (side, side) if draw.random() < 0.8 else (1, 2)
         dilation = draw.choice(((1, 1),) * 4 + ((2, 2),))
         valid = draw.random() < 0.5
         wide = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))

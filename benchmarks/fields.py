@@ -59,12 +59,12 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
     best, before = known, total_macs(model.ops())
     for end in near:
         for side in SIDES:
-            scheme = Patch(side, end).scheme(model.main)
+            region = Patch(side, end).region(model.main)
             made = fresh(data)
-            run(made, Regions((scheme,)))
+            run(made, Regions((region,)))
             if total_macs(made.ops()) > MOST_MACS * before:
                 break  # more patches recompute more
-            found = evaluate(model, Candidate((scheme,), False, effort=Effort.CLIMB), options)
+            found = evaluate(model, Candidate((region,), False, effort=Effort.CLIMB), options)
             best = min(best, found.head) if found else best
     return best
 

@@ -75,7 +75,7 @@ def super_network(parts: Parts, folder: Path) -> SuperNetwork:
         network.whole.load(dict(np.load(path)))
     else:
         train_super(network, parts.training, SuperRecipe(), print)
-        np.savez(path, **network.whole.state())
+        np.savez(path, allow_pickle=True, **network.whole.state())
     return network
 
 
@@ -143,7 +143,7 @@ def finish(network: SuperNetwork, best: DrawnNetwork, data: DataSet, limits: Boa
     rounded = round_network(member, small, FINE_TUNING)
     (folder / "winner.int8.tflite").write_bytes(rounded.int8)
     search_options = api.MemoryOptions(kernels=api.kernels_of(limits.target))
-    options = api.PlanOptions(search_options, api.TilePermission(), limits.arena, force=True)
+    options = api.PlanOptions(search_options, api.TilePermission(), budget=limits.arena, force=True)
     result = api.plan(folder / "winner.int8.tflite", folder / "winner.planned.tflite", options)
     for name, text in export(result.data, "winner", limits.target).items():
         (folder / name).write_text(text, encoding="utf-8")

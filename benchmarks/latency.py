@@ -79,7 +79,7 @@ def fit(rows: list[Row], name: str) -> Profile:
         work = work_of(case, family)
         by_path[key_of(case, work)].append((work.counts, executed))
         if work.macs == 0:
-            counts = other(case, family).counts
+            counts = other(case).counts
             by_path[f"other.{case.data.type}"].append((counts, executed))
     paths = {key: fit_path(found) for key, found in sorted(by_path.items())}
     paths[DISPATCH] = DISPATCHED[name]

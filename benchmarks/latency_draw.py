@@ -64,8 +64,10 @@ class Draw:
     def result(self, shape: Shape, dtype: str | None = None, scale: float = 0.05, zero: int = 0) -> int:  # noqa: E501  # fmt: skip
         """An output of the model."""
         dtype = dtype or self.dtype
-        fields: dict[str, Any] = self.scale(dtype, scale)
-        index = self.graph.tensor(self.name(), shape, dtype, **fields, **({"zero": zero} if zero else {}))  # noqa: E501  # fmt: skip
+        fields: dict[str, Any] = dict(self.scale(dtype, scale))
+        if zero:
+            fields["zero"] = zero
+        index = self.graph.tensor(self.name(), shape, dtype, **fields)
         self.results.append(index)
         return index
 

@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -126,7 +127,9 @@ def single(d: Draw) -> None:
     scale = {"int8": 1 / 256 if name == "LOGISTIC" else 1 / 128, "int16": 1 / 32768}.get(d.dtype, 1.0)  # noqa: E501  # fmt: skip
     zero = -128 if name == "LOGISTIC" and d.dtype == "int8" else 0
     y = d.result(shape, scale=scale, zero=zero) if fixed else d.result(shape)
-    options = {"options": "LeakyReluOptions", "alpha": 0.1} if name == "LEAKY_RELU" else {}
+    options: dict[str, Any] = (
+        {"options": "LeakyReluOptions", "alpha": 0.1} if name == "LEAKY_RELU" else {}
+    )
     d.op(name, [d.given(shape)], [y], **options)
 
 

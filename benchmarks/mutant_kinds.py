@@ -135,8 +135,8 @@ def _of_places(op: Op, *, inner: bool) -> Found:
     for operand in _PLACES.get(op.kind, ()):
         for at, by in _moves(op, operand):
             yield "offset", f" {at} by {by}", lambda op, _, a=at, b=by, o=operand: _add(op, o, a, b)
-    if op.kind in ("PAD", "PADV2", "MIRROR_PAD") and op.inputs[1].is_constant:
-        pads = _numbers(op.inputs[1]).reshape(-1)
+    if op.kind in ("PAD", "PADV2", "MIRROR_PAD") and _operand(op, 1).is_constant:
+        pads = _numbers(_operand(op, 1)).reshape(-1)
         for axis in range(len(pads) // 2):
             for source, to in ((2 * axis, 2 * axis + 1), (2 * axis + 1, 2 * axis)):
                 if pads[source] > 0:
@@ -158,11 +158,12 @@ def _moves(op: Op, operand: int) -> Iterator[tuple[int, int]]:
         return
     begins = _numbers(tensor).reshape(-1)
     if op.kind == "GATHER":
-        size = (op.inputs[0].shape or (1,))[op.options.axis]
+        size = (_operand(op, 0).shape or (1,))[op.options.axis]
         rooms = [(0, size - 1)] * len(begins)
     else:
-        whole = op.inputs[0].shape or ()
-        part = (op.inputs[1] if op.kind == "DYNAMIC_UPDATE_SLICE" else op.outputs[0]).shape or ()
+        whole = _operand(op, 0).shape or ()
+        part = _operand(op, 1) if op.kind == "DYNAMIC_UPDATE_SLICE" else op.outputs[0]
+        part = part.shape or ()
         if len(whole) != len(part):
             return
         rooms = [(0, w - p) for w, p in zip(whole, part, strict=True)]
@@ -257,7 +258,15 @@ def _moved(kind: str, tensor: int, to: int) -> Mutant:
 # --- small changes ---
 
 
+def _operand(op: Op, k: int) -> Tensor:
+    """An operand that the operator cannot do without."""
+    tensor = op.inputs[k]
+    assert tensor is not None, f"operand {k} of {op.kind} is missing"
+    return tensor
+
+
 def _numbers(tensor: Tensor) -> np.ndarray:
+    assert tensor.buffer.data is not None, f"{tensor.name} is no constant"
     return np.frombuffer(tensor.buffer.data.tobytes(), _DTYPES[tensor.type_name])
 
 

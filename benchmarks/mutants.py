@@ -318,7 +318,7 @@ def _shown(outcome: Outcome) -> bool:
 
 def main() -> None:
     """Study, or table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("do", choices=["study", "table"])
     parser.add_argument("out", type=Path)
     parser.add_argument("--models", nargs="*", type=Path, default=[])

@@ -20,9 +20,11 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 _SECONDS = 60
 """For all tests of one fault; a fault that makes them hang is seen."""
@@ -56,7 +58,7 @@ def _annotation_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from ast.walk(part)
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, object]]:
+def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[Any], object]]]:
     if isinstance(node, ast.Compare) and type(node.ops[0]) in _TURNED:
         other = _TURNED[type(node.ops[0])]
         said = f"{ast.unparse(node)}: {other.__name__}"
@@ -67,7 +69,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, object]]:
     if isinstance(node, (ast.If, ast.IfExp, ast.While)):
         said = f"not ({ast.unparse(node.test)})"
         yield said, lambda n: setattr(n, "test", ast.UnaryOp(ast.Not(), n.test))
-    if isinstance(node, ast.Constant) and type(node.value) in (int, bool):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
         more = not node.value if isinstance(node.value, bool) else node.value + 1
         yield f"{node.value} -> {more}", lambda n: setattr(n, "value", more)
     if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.Raise)) and not _is_text(node):
@@ -90,7 +92,7 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
         self._name, self._path, self._tree = name, path, tree
 
-    def find_spec(self, fullname: str, *_: object) -> object:
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         if fullname != self._name:
             return None
         return importlib.util.spec_from_file_location(fullname, self._path, loader=self)
@@ -116,7 +118,7 @@ def is_seen(name: str, path: Path, tree: ast.Module, tests: list[str]) -> bool:
 
 def main() -> None:
     """Print survivors, and the score."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("module", type=Path)
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--most", type=int, default=10**9, help="faults, chosen by chance")

@@ -18,6 +18,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from chart import Chart, Line, svg
 
@@ -106,9 +107,9 @@ def patched(data: bytes, n: int, p: int, on: TargetKernels, options: MemoryOptio
     model = read_model(data)
     before, stage = total_macs(model.ops()), 0
     if n and p > 1:
-        scheme = Patch(p, n, blocks=True).scheme(model.main)
-        stage = model.main.ops[scheme.ops[-1]].outputs[0].nbytes
-        (note,) = run(model, Regions((scheme,)))
+        region = Patch(p, n, blocks=True).region(model.main)
+        stage = model.main.ops[region.ops[-1]].outputs[0].nbytes
+        (note,) = run(model, Regions((region,)))
         if note.startswith("not tiled"):
             return None
     macs = total_macs(model.ops()) / before
@@ -122,9 +123,9 @@ def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: Mem
     at = {op: i for i, op in enumerate(model.main.ops)}
     found = blocks(model.main)[n:]
     spans = [(at[b[0]], at[b[-1]]) for b in found[: len(parts)]]
-    schemes = [Patch(p, n, blocks=True).scheme(model.main)]
-    schemes += [band(*span, k) for span, k in zip(spans, parts, strict=True)]
-    run(model, Regions(tuple(schemes)))
+    regions = [Patch(p, n, blocks=True).region(model.main)]
+    regions += [band(*span, k) for span, k in zip(spans, parts, strict=True)]
+    run(model, Regions(tuple(regions)))
     needed, macs = memory(model, options.kernels, options), total_macs(model.ops()) / before
     verdict = api.check_equal(data, write_model(model), api.VerifyOptions(inputs=2))
     said = "; ".join(f"{c.runtime} {c.status}" for c in verdict.checks)
@@ -228,7 +229,12 @@ def convolution() -> bytes:
     weights = graph.constant("w", rng.integers(-9, 10, (8, 3, 3, 8)), "int8", scale=0.01)
     bias = graph.constant("b", rng.integers(-99, 100, 8), "int32", scale=0.001)
     y = graph.tensor("y", shape, scale=0.1)
-    options = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+    options: dict[str, Any] = {
+        "strideH": 1,
+        "strideW": 1,
+        "dilationHFactor": 1,
+        "dilationWFactor": 1,
+    }
     graph.op("CONV_2D", [x, weights, bias], [y], "Conv2DOptions", padding=0, **options)
     graph.outputs(relu(graph, y, shape))
     return net.finish()

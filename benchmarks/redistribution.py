@@ -41,7 +41,7 @@ def permission(way: str, stage: int) -> TilePermission | None:
     if way == "plan":
         return None
     if way == "patches":
-        return TilePermission(overhead=10.0, by_hand=(Patch(PATCHES, stage),))
+        return TilePermission(max_slowdown=10.0, by_hand=(Patch(PATCHES, stage),))
     return TilePermission(
         operators=AllowedOperators.NONE if way == "tiles" else AllowedOperators.ALL
     )
