@@ -21,7 +21,7 @@ class SearchBudget:
     """Every tuning constant of the search, with the reason for it.
 
     Work and sizes of models are counted in operators. What other values cost was measured on up to
-    seven networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
+    seven networks by `benchmarks/ablation.py` (docs/ablations.md): I is issue_2513, K
     kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts, R randwire, C the cells of
     `benchmarks/cells.py`; "own" without new operators, "all" with them. "Not measured" means that
     none of them shows what another value would cost, or that nobody looked.
@@ -133,7 +133,7 @@ class SearchBudget:
     of models of up to 120 operators alone: yolov5n all +1.8 %."""
     unbound_retries: int = 4
     """Best models with bound views that are evaluated with unbound ones too. 0: darts_imagenet all
-    +1.1 % (x86-64), randwire_224 all +0.2 %, nothing on the 13 networks of docs/search.md."""
+    +1.1 % (x86-64), randwire_224 all +0.2 %, nothing on the 13 networks of docs/ablations.md."""
     neighboured_models: int = 2
     """Best models of which one region is changed at a time, once operators are spelled otherwise. 0
     or 1: P own +1.2 % (x86-64), and mobilenet_v2_035_96 own -0.5 or +0.1 %. Before spellings, where
