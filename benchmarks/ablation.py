@@ -38,8 +38,9 @@ from tflm_planner.tiling import permissions
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.evaluator import Evaluator, RequestFamily
 from tflm_planner.tiling.evaluate.workers import Job, Workers
-from tflm_planner.tiling.options import TilingOptions, TilingResult
+from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import added_work
+from tflm_planner.tiling.tilings import TilingResult
 
 TARGET = "cortex-m4/cmsis-nn"
 MODES = ("tiles", "loops")

@@ -29,8 +29,9 @@ from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
-from tflm_planner.tiling.options import Tiling, TilingOptions, TilingResult
+from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
+from tflm_planner.tiling.tilings import Tiling, TilingResult
 from tflm_planner.transforms.schedules import Effort
 
 COUNTED = (

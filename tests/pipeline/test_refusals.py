@@ -17,7 +17,7 @@ from tflm_planner.pipeline.tiled_model import plan_tiling, tiled_model
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.element_types import form_of
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.options import Tiling
+from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.verdict import DIFFERENT, EQUAL, Culprit, RuntimeCheck, Verdict

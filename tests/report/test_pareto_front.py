@@ -24,7 +24,7 @@ from tflm_planner.report.html import to_html
 from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.options import Tiling, TilingResult, pareto_fronts, slower_front
+from tflm_planner.tiling.tilings import Tiling, TilingResult, pareto_fronts, slower_front
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,9 @@ from tests.models.registry import add, conv, relu, start
 from tflm_planner.model import schema
 from tflm_planner.pipeline import api
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.options import TilingOptions, TilingResult
+from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
+from tflm_planner.tiling.tilings import TilingResult
 
 SHAPE = (1, 16, 8, 8)
 SMALL = SearchBudget(search_work=2_500, branches=0, beam_steps=1)

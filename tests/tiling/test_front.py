@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import published
 from tests.tiling.small_searches import SMALL, search
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.options import Tiling, mean_bytes
+from tflm_planner.tiling.tilings import Tiling, mean_bytes
 
 
 def tiling(arena: int, slowdown: float) -> Tiling:

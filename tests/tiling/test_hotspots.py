@@ -40,8 +40,9 @@ from tflm_planner.tiling.hotspots.orders import (
 )
 from tflm_planner.tiling.hotspots.tiles import HotspotOption, HotspotTiles, pads_are_dear
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
-from tflm_planner.tiling.options import Tiling, TilingOptions
+from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
+from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.transforms.tile.windows import Sliding, window_forms
 

@@ -15,8 +15,8 @@ from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
-from tflm_planner.tiling.options import Tiling, pareto_front
 from tflm_planner.tiling.search import search_tiles
+from tflm_planner.tiling.tilings import Tiling, pareto_front
 
 
 @pytest.mark.parametrize("method", ["regions", "motes"])

@@ -28,6 +28,7 @@ from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
 from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling
 from tflm_planner.pipeline.versions import refuse_plan
 from tflm_planner.report.document import ParetoFront
+from tflm_planner.report.permission_text import permission_notes
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError
@@ -320,10 +321,11 @@ def _search_for(
 ) -> SearchSummary:
     """The search that led to a tiled file."""
     more = new_kinds(read_model(job.original), tiled.inspection.model)
-    sizes = job.objective_bytes(job.plain), job.objective_bytes(tiled)
-    bounds = attempts.results.notes(*sizes, more, tiled.inspection.arena.bound)
+    plain, best = job.objective_bytes(job.plain), job.objective_bytes(tiled)
+    own, bound = attempts.results.same_firmware, tiled.inspection.arena.bound
+    gains = permission_notes(plain, None if own is None else own.bytes, best, more, bound)
     return SearchSummary(
-        notes=(*bounds, *advice(tiled.inspection)),
+        notes=(*gains, *advice(tiled.inspection)),
         front=_pareto_front(job, attempts, tiling, tiled),
         refused=attempts.refused,
         plain=job.plain.inspection.arena.arena,

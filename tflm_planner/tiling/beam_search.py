@@ -21,15 +21,15 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.evaluate.candidate import Candidate, if_permitted, tiling_of
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
-from tflm_planner.tiling.options import (
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.segments import TILE_ORDERS, added_work
+from tflm_planner.tiling.tilings import (
     Tiling,
-    TilingOptions,
     TilingResult,
     best_tiling,
     pareto_fronts,
     slower_front,
 )
-from tflm_planner.tiling.segments import TILE_ORDERS, added_work
 from tflm_planner.transforms.axis_graph import Axis, axis_graph, cells
 from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion

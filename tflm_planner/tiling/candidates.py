@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tflm_planner.support.progress import Progress
-from tflm_planner.tiling.options import Tiling
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter, SegmentKey
 from tflm_planner.tiling.segments import first_batch, sample_by_promise
+from tflm_planner.tiling.tilings import Tiling
 
 
 class PromisingSegmentations:

@@ -16,16 +16,12 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.model.ir import Op
-from tflm_planner.report.bounds_text import figure
-from tflm_planner.report.text import count
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import PartOfStop, Stop, StoppedError
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.tiling.options import best_tiling
 from tflm_planner.tiling.search import (
     Tiling,
     TilingOptions,
@@ -35,6 +31,7 @@ from tflm_planner.tiling.search import (
     search_tiles,
     slower_front,
 )
+from tflm_planner.tiling.tilings import best_tiling
 
 COMPILED = (
     compiling.CLIMBING,
@@ -56,21 +53,6 @@ class PermissionResults:
     were refused."""
     result: TilingResult
     """With all operators that are allowed."""
-
-    def notes(self, plain: int, best: int, registered: Sequence[str], bound: Bound) -> list[str]:
-        """What each permission gains, for the report. plain: bytes with order and plan alone. best:
-        bytes of the model that was made. registered: operators that the firmware must register for
-        it. bound: how bytes are known (exact, enough, at least)."""
-        same_firmware = best
-        if registered:
-            own = self.same_firmware
-            same_firmware = plain if own is None else min(own.bytes, plain)
-        sizes = figure(plain, bound), figure(same_firmware, bound)
-        notes = [f"operators as they are: {sizes[0]}; in tiles, same firmware: {sizes[1]}"]
-        if registered and best < same_firmware:
-            more = count(len(registered), "more operator", "more operators")
-            notes.append(f"with {more} in the firmware: {figure(best, bound)}")
-        return notes
 
     def without(self, refused: Tiling, budget: int | None) -> PermissionResults:
         """The results without a tiling that was refused."""

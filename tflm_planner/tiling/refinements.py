@@ -17,8 +17,9 @@ from tflm_planner.tiling.budget import EarlyStop
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import neighbours
-from tflm_planner.tiling.options import Region, TilingOptions, mean_bytes
+from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS
+from tflm_planner.tiling.tilings import Region, mean_bytes
 from tflm_planner.transforms.schedules import Effort
 
 

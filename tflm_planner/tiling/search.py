@@ -21,14 +21,11 @@ from tflm_planner.tiling.options import (
     OBJECTIVES,
     Method,
     Objective,
-    Tiling,
     TilingOptions,
-    TilingResult,
     check_choices,
-    pareto_fronts,
-    slower_front,
 )
 from tflm_planner.tiling.segment_search import SegmentSearch
+from tflm_planner.tiling.tilings import Tiling, TilingResult, pareto_fronts, slower_front
 
 __all__ = [
     "METHODS",

@@ -30,16 +30,12 @@ from tflm_planner.tiling.intervals import IntervalLimits, Intervals
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_backward_tiles
 from tflm_planner.tiling.moves.patches import patch_stages, with_patches
-from tflm_planner.tiling.options import (
-    TilingOptions,
-    TilingResult,
-    pareto_fronts,
-    slower_front,
-)
+from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter
 from tflm_planner.tiling.segments import TILE_ORDERS
+from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
 from tflm_planner.transforms.schedules import Effort
 
 

@@ -15,8 +15,8 @@ from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate
 from tflm_planner.tiling.estimate.tiles import TileEstimate
 from tflm_planner.tiling.evaluate.candidate import Evaluation, Schedule
-from tflm_planner.tiling.options import Region
 from tflm_planner.tiling.segmentation import Segment, Segmentation, SegmentKey
+from tflm_planner.tiling.tilings import Region
 from tflm_planner.transforms.row_loop import Edge, LoopedRegion
 from tflm_planner.transforms.tile.box_plan import Halo
 from tflm_planner.transforms.tile.operator_tiles import Border

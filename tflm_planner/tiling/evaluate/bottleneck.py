@@ -10,7 +10,7 @@ from tflm_planner.tflm.liveness import (
 )
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tiling.evaluate.tiled_model import TiledModel
-from tflm_planner.tiling.options import Region
+from tflm_planner.tiling.tilings import Region
 
 
 def bottleneck_of(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.tiling.options import Region, Tiling, TilingOptions
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.tilings import Region, Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort, PlanRecipe, Schedule
 from tflm_planner.transforms.tile.tile import TiledRegion

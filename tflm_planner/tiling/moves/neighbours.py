@@ -12,7 +12,7 @@ from itertools import pairwise
 from tflm_planner.tiling.budget import DEFAULT_BUDGET
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.moves.patches import along_columns
-from tflm_planner.tiling.options import Region
+from tflm_planner.tiling.tilings import Region
 from tflm_planner.transforms.row_loop import EDGES, LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 

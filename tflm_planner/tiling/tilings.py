@@ -1,0 +1,149 @@
+"""The answer of a search: tilings with their figures, the best one, and fronts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tflm_planner.tiling.options import Objective
+from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import PlanRecipe
+from tflm_planner.transforms.tile.tile import TiledRegion
+
+Region = TiledRegion | LoopedRegion
+"""Operators that run in tiles, or a few rows at a time in a loop."""
+MAX_REPORTED_SLOWDOWN = 1.5
+"""Slower tilings, in instructions relative to the original, are not reported."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Regions of the original model, with the figures of the model that they lead to."""
+
+    regions: tuple[Region, ...]
+    """Operators by their positions in the file, once the model is normalized."""
+    arena: int
+    """Bytes of the arena, by the plan that was made."""
+    slowdown: float
+    """Instructions relative to the original."""
+    bottleneck: int | None
+    """Position of the operator of the original that runs at the peak; None if there is none."""
+    bind_views: bool
+    """Whether every view lies inside its parent, so that none is a copy."""
+    head: int = 0
+    """Bytes of the head."""
+    objective: Objective = "arena"
+    """The bytes that the search lowered."""
+    order: tuple[int, ...] | None = None
+    """Operators of the original in running order, before tiling; None for the file's order."""
+    new_kinds: tuple[str, ...] = ()
+    """Kinds of operators that the original does not use."""
+    recipe: PlanRecipe | None = None
+    """How the plan with these figures was made; None if there was none."""
+    respell: int | None = None
+    """Instructions of one inference up to which operators are spelled otherwise; None: none is."""
+
+    @classmethod
+    def respelled(cls, instructions: int, objective: Objective) -> Tiling:
+        """No regions: operators may be spelled otherwise, up to so many instructions. Its figures
+        are not known before it is planned."""
+        return cls((), 0, 1.0, None, True, objective=objective, respell=instructions)
+
+    @property
+    def has_views(self) -> bool:
+        """Whether there are tiles or other spellings: only then views may cost no operator."""
+        tiles = any(isinstance(r, TiledRegion) for r in self.regions)
+        return tiles or self.respell is not None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the model runs otherwise than with order and plan alone."""
+        return bool(self.regions) or self.respell is not None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that the search lowered."""
+        return self.arena if self.objective == "arena" else self.head
+
+    @property
+    def rank(self) -> tuple[int, float, int]:
+        """Smaller is better. Of equal bytes the faster tiling is better, then the one with fewer
+        regions."""
+        return self.bytes, self.slowdown, len(self.regions)
+
+    def beats(self, other: Tiling, budget: int | None) -> bool:
+        """Whether this tiling is better: the faster one if both keep the budget, else the smaller
+        one."""
+        if budget is not None and max(self.bytes, other.bytes) <= budget:
+            return (self.slowdown, self.bytes) < (other.slowdown, other.bytes)
+        return self.rank < other.rank
+
+
+@dataclass(frozen=True)
+class TilingResult:
+    """The tilings that a search offers."""
+
+    best: Tiling
+    """The best one; without regions when nothing helps."""
+    front: tuple[Tiling, ...]
+    """The smallest first: none is both smaller and faster than another on the same firmware (see
+    `pareto_fronts`)."""
+    evaluated: int
+    """Number of candidates that were evaluated."""
+    slower: tuple[Tiling, ...] = ()
+    """How the front would go on if more instructions were allowed, as far as the search saw it."""
+
+    @property
+    def finalists(self) -> tuple[Tiling, ...]:
+        """The best tiling, then those to fall back on if it is refused."""
+        return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.is_changed))
+
+
+def best_tiling(tilings: Iterable[Tiling], budget: int | None) -> Tiling:
+    """The best tiling; of equals the first."""
+    best, *others = tilings
+    for other in others:
+        if other.beats(best, budget):
+            best = other
+    return best
+
+
+def pareto_fronts(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """Two fronts in one, the smallest tiling first: the front of the tilings that need no new
+    operator, and the front of all. A tiling that needs a new operator never removes one that needs
+    none."""
+    every = list(tilings)
+    both = (*pareto_front(t for t in every if not t.new_kinds), *pareto_front(every))
+    return tuple(sorted(dict.fromkeys(both), key=lambda t: t.rank))
+
+
+def slower_front(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """The front of those that are smaller than all of `front`, and not slower than
+    `MAX_REPORTED_SLOWDOWN`."""
+    least = min((t.bytes for t in front), default=0)
+    return pareto_front(
+        t for t in tilings if t.bytes < least and t.slowdown <= MAX_REPORTED_SLOWDOWN
+    )
+
+
+def pareto_front(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """The tilings of which none is both smaller and faster than another, the smallest first."""
+    front: list[Tiling] = []
+    for tiling in sorted(tilings, key=lambda t: t.rank):
+        if not front or tiling.slowdown < front[-1].slowdown:
+            front.append(tiling)
+    return tuple(front)
+
+
+def mean_bytes(tilings: Iterable[Tiling], max_slowdown: float) -> int:
+    """Bytes of the smallest tiling within a slowdown, on average over the slowdowns from 1 to
+    `max_slowdown`: a front as one figure. One tiling at least must be no slower than the model as
+    it is."""
+    *slower, fastest = pareto_front(tilings)
+    if max_slowdown <= 1:
+        return fastest.bytes
+    total, end = 0.0, max_slowdown
+    for tiling in slower:
+        total += tiling.bytes * (end - tiling.slowdown)
+        end = tiling.slowdown
+    return int((total + fastest.bytes * (end - 1)) / (max_slowdown - 1))
