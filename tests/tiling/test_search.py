@@ -59,9 +59,9 @@ def test_unbound_views_may_cost_no_operator_either(monkeypatch):
     add = ModelEvaluations.add
 
     def record(self, candidates, **how):
-        tilings = add(self, candidates, **how)
-        evaluated.extend((c.bind_views, t) for c in candidates for t in tilings if c.regions)
-        return tilings
+        add(self, candidates, **how)
+        tiled = [c for c in candidates if c.regions and not how]
+        evaluated.extend((c.bind_views, t) for c in tiled for t in self.tilings_of(c))
 
     monkeypatch.setattr("tflm_planner.tiling.model_evaluations.ModelEvaluations.add", record)
     found = search(wide(), operators=api.AllowedOperators.NONE)

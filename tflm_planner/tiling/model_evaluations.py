@@ -128,12 +128,12 @@ class ModelEvaluations:
         ]
         return sorted(evaluated, key=lambda e: (e.tiling.rank, not e.candidate.bind_views))
 
-    def front(self) -> list[Candidate]:
-        """The candidates behind what the search offers so far (`pareto_fronts`), the smallest
+    def front(self) -> list[EvaluatedCandidate]:
+        """What the search offers so far (`pareto_fronts`) and changes the model, the smallest
         first."""
         candidates = {tiling: c for c, tiling in self._tilings.items() if tiling is not None}
         offered = pareto_fronts(candidates)
-        return [candidates[tiling] for tiling in offered if tiling.is_changed]
+        return [EvaluatedCandidate(candidates[t], t) for t in offered if t.is_changed]
 
     def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """The first candidates, as many as the step's work allows; at least one."""

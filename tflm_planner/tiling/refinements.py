@@ -15,7 +15,7 @@ from itertools import chain, zip_longest
 
 from tflm_planner.tiling.budget import EarlyStop
 from tflm_planner.tiling.evaluate.candidate import Candidate
-from tflm_planner.tiling.model_evaluations import ModelEvaluations
+from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import neighbours
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS
@@ -49,7 +49,7 @@ class Refinements:
         most = int(self.options.max_slowdown * self.models.untiled.instructions)
         self.models.work.begin_step(1.0)
         untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
-        models = self.distinct_models()[: budget.spelled_models]
+        models = [c for c, _ in self.distinct_models()[: budget.spelled_models]]
         with_full_plans = [replace(c, respell=most) for c in models[: budget.spelled_fully]]
         with_first_fits = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
         self.models.add(self.models.affordable([untiled, *with_full_plans]))
@@ -59,7 +59,7 @@ class Refinements:
     def evaluate_neighbours(self) -> None:
         """Change one region at a time in the best models, as far as they are not too large."""
         budget, count = self.options.search_budget, len(self.order)
-        for candidate in self.distinct_models()[: budget.neighboured_models]:
+        for candidate, _ in self.distinct_models()[: budget.neighboured_models]:
             if self._is_too_large(candidate):
                 continue
             self.models.work.begin_step(1.0)
@@ -75,8 +75,10 @@ class Refinements:
             budget.front_batches_without_gain, budget.front_least_gain, self._mean_bytes()
         )
         work_left, known = budget.front_work, set[Candidate]()
-        while near := [self._changed(c) for c in self.models.front() if c not in known]:
-            known.update(self.models.front())
+        if not work_left:
+            return
+        while near := [self._changed(c) for c in self._front() if c not in known]:
+            known.update(self._front())
             changed = dict.fromkeys(filter(None, chain(*zip_longest(*near))))
             chosen = [c for c in changed if c not in known and not self._is_too_large(c)]
             for start in range(0, len(chosen), budget.batch):
@@ -87,6 +89,9 @@ class Refinements:
                 stop.record(self._mean_bytes())
                 if stop.is_due or work_left < 0:
                     return
+
+    def _front(self) -> list[Candidate]:
+        return [e.candidate for e in self.models.front()]
 
     def _is_too_large(self, candidate: Candidate) -> bool:
         return self.models.work_of(candidate) > self.options.search_budget.several_orders_model
@@ -104,28 +109,44 @@ class Refinements:
         return mean_bytes(self.models.tilings, self.options.max_slowdown)
 
     def plan_with_care(self) -> None:
-        """Plan the best few models with care, as far as they are not too large."""
+        """Plan the best few models with care, as far as they are not too large; where a budget is
+        given, first the smallest above it that are faster than the best: care may bring one of them
+        below."""
         budget = self.options.search_budget
         work_left = budget.careful_work
         chosen: list[Candidate] = []
-        for candidate in self.distinct_models()[: budget.finalists]:
+        best = self.distinct_models()[: budget.finalists]
+        faster = self._faster_models()[: budget.finalists]
+        for candidate in dict.fromkeys(c for c, _ in (*faster, *best)):
             work = self.models.work_of(candidate)
             if work_left >= 0 and work <= budget.careful_model:
                 work_left -= len(TILE_ORDERS) * work
                 chosen.append(replace(candidate, effort=Effort.CAREFUL))
         self.models.add(chosen)
 
-    def distinct_models(self) -> list[Candidate]:
+    def _faster_models(self) -> list[EvaluatedCandidate]:
+        """Those above the budget that are faster than the best model; none without a budget."""
+        limit, best = self.options.budget, self.models.best
+        if limit is None:
+            return []
+        return [
+            model
+            for model in self.distinct_models()
+            if model.tiling.bytes > limit and model.tiling.slowdown < best.slowdown
+        ]
+
+    def distinct_models(self) -> list[EvaluatedCandidate]:
         """The best candidate for each choice of regions and spellings, the best first. A candidate
         that may use other spellings but costs exactly as much as the one that may not has used
         none, so it is a duplicate and is skipped, unless it was planned by first fits only."""
         ranking = self.models.ranking()
         unspelled = {(c.regions, t.slowdown) for c, t in ranking if c.respell is None}
-        best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
-        for candidate, tiling in ranking:
+        best: dict[tuple[tuple[Region, ...], int | None], EvaluatedCandidate] = {}
+        for model in ranking:
+            candidate, tiling = model
             is_as_it_was = (candidate.regions, tiling.slowdown) in unspelled
             if candidate.respell is None or candidate.effort < Effort.CLIMB or not is_as_it_was:
-                best.setdefault((candidate.regions, candidate.respell), candidate)
+                best.setdefault((candidate.regions, candidate.respell), model)
         return [*best.values()]
 
     def _plan_spelled_models(self) -> None:
