@@ -5,6 +5,8 @@ What they compute is checked when they run (`tests.run_notebook`); `.ci/run` run
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -62,6 +64,18 @@ def test_it_was_run_to_its_end(notebook: Path) -> None:
 
 def test_outputs_say_nothing_of_the_machine(notebook: Path) -> None:
     assert not re.search(r"\x1b|/tmp/|/home/|/root/|tflm-plan: error|Traceback", printed(notebook))
+
+
+def test_what_it_imports_of_the_package_is_there(notebook: Path) -> None:
+    """A name that moved shows here, in a second, not when the notebook runs."""
+    code = "\n".join(source(cell) for cell in cells(notebook, "code"))
+    python = re.sub(r"^( *)[%!](?:.*\\\n)*.*$", r"\1pass", code, flags=re.MULTILINE)
+    for node in ast.walk(ast.parse(python)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tflm_planner"):
+            module = importlib.import_module(node.module or "")
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                assert hasattr(module, alias.name) or importlib.util.find_spec(name), name
 
 
 def test_links_lead_somewhere(notebook: Path) -> None:
