@@ -90,6 +90,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one - other).max() / np.abs(other).max())
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("name", FORMS)
 def test_tensorflow_computes_what_numpy_says(name: str) -> None:
     chain, form = FORMS[name]
@@ -260,6 +261,7 @@ def test_int8_is_as_accurate(rounded: RoundedModel, trained: Trainable, digits: 
     assert abs(rounded.of_int8 - rounded.of_floats) < 0.02
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("name", ["sums", "late sums", "bottlenecks"])
 def test_rounded_training_sees_what_int8_computes(name: str) -> None:
     chain, form = FORMS[name]
