@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -340,11 +342,20 @@ def test_an_unknown_allocator_is_refused() -> None:
         best_of(Problem(()), AllocatorOptions(("quantum",)))
 
 
+@pytest.fixture(scope="module")
+def other_process() -> Iterator[ProcessPoolExecutor]:
+    """A process of its own: OR-Tools has crashed in one in which other tests had run TensorFlow."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
 @pytest.mark.skipif(not HAS_ORTOOLS, reason="OR-Tools is not installed")
 @settings(deadline=None, max_examples=25, suppress_health_check=SLOW)
-@given(problems(most=5, biggest=4))
-def test_cpsat_agrees_with_brute_force(problem: Problem) -> None:
-    solution = best_of(problem, AllocatorOptions(("cpsat",)))
+@given(problem=problems(most=5, biggest=4))
+def test_cpsat_agrees_with_brute_force(
+    other_process: ProcessPoolExecutor, problem: Problem
+) -> None:
+    solution = other_process.submit(best_of, problem, AllocatorOptions(("cpsat",))).result()
     assert solution.optimal
     assert solution.height == brute_force(problem, solution.height)
 
