@@ -152,7 +152,8 @@ class RecallingWorkers(Workers):
         if not isinstance(job, RequestFamily):
             return job, self._estimate_key
         for request in job.requests:
-            first, end = request.interval or (0, len(self.evaluator.model.main.ops))
+            count = len(self.evaluator.model.main.ops)
+            first, end = request.part.interval if request.part else (0, count)
             self._memory.operators += end - first + sum(map(added_work, request.candidate.regions))
         return tuple(map(self.key, job.requests))
 

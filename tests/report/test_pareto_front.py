@@ -25,6 +25,7 @@ from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.tilings import Tiling, TilingResult, pareto_fronts, slower_front
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 pytestmark = pytest.mark.slow
@@ -34,7 +35,7 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json"
 
 def tiling(size: int, slowdown: float, *added: str) -> Tiling:
     return Tiling(
-        (TiledRegion((0,), ((1, size),)),),
+        (TiledRegion((0,), (Split(1, size),)),),
         size,
         slowdown,
         None,

@@ -35,6 +35,7 @@ from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 RECORDED = DATA / "esp_nn_scratch.csv"
@@ -326,7 +327,7 @@ def test_tiles_that_esp_nn_would_compute_wrong_are_left_out() -> None:
     tried = wrong = 0
     for axis, parts in ((1, 2), (1, 3), (1, 4), (2, 2), (3, 2)):
         for border in ("pad", "waste"):
-            region = TiledRegion((0,), ((axis, parts),), border=border)
+            region = TiledRegion((0,), (Split(axis, parts),), border=border)
             made = clone(model)
             if Regions((region,)).rewrite(made)[0].refusal:
                 continue

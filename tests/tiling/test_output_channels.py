@@ -15,6 +15,7 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 M4 = api.load_target("cortex-m4/cmsis-nn")
@@ -52,7 +53,7 @@ def test_the_scratch_of_a_part_is_that_of_a_tile(
     size = (op.outputs[0].shape or ())[axis]
     expected = kernels.part_scratch_of(op, axis, size // 4)
     assert sum(expected or ()) < sum(kernels.scratch_of(op))
-    run(model, Regions((TiledRegion((position,), ((axis, 4),)),)))
+    run(model, Regions((TiledRegion((position,), (Split(axis, 4),)),)))
     tiles = [made for made in model.main.ops if made.kind == kind]
     tiles = [made for made in tiles if (made.outputs[0].shape or ())[axis] == size // 4]
     assert len(tiles) == 4

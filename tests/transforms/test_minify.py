@@ -23,6 +23,7 @@ from tflm_planner.tflm.lean.pool import POOL_METADATA
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.verification.verdict import EQUAL
 
 IMAGE = (1, 6, 6, 4)
@@ -167,7 +168,7 @@ def test_a_squeezed_file_is_planned_and_tiled_again(tmp_path: Path) -> None:
     """Filters with one zero point for many scales are cut into channels as others are."""
     data = planned(CNN.read_bytes(), "unread by TFLM").data
     assert planned(data, "nothing").report.verified
-    scheme = api.TiledRegion(ops=(0,), splits=((3, 2),))
+    scheme = api.TiledRegion(ops=(0,), splits=(Split(3, 2),))
     on = api.kernels_of(api.load_target("x86-64/reference"))
     tiles = api.TilePermission(by_hand=(scheme,), operators=api.AllowedOperators.ALL)
     options = api.PlanOptions(MemoryOptions(kernels=on, strip="unread by TFLM"), tiles)

@@ -11,12 +11,13 @@ from tests.models.small import One, bottleneck
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.partial_sums import largest_sum
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 
 
 def sums(parts: int, *ops: int) -> TiledRegion:
-    return TiledRegion(ops, ((SUM, parts),))
+    return TiledRegion(ops, (Split(SUM, parts),))
 
 
 def apart(data: bytes, made: bytes) -> np.ndarray:
@@ -122,5 +123,5 @@ def test_schemes_that_are_not_valid():
 @needs_tflm
 def test_exact_tiles_stay_exact_beside_the_permission():
     data = bottleneck()
-    made, _ = tiled(data, TiledRegion((1, 2, 3), ((ROWS, 3),)), inexact=True)
+    made, _ = tiled(data, TiledRegion((1, 2, 3), (Split(ROWS, 3),)), inexact=True)
     assert quick_differences(data, made) == []

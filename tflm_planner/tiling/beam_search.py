@@ -32,6 +32,7 @@ from tflm_planner.tiling.tilings import (
 )
 from tflm_planner.transforms.axis_graph import Axis, axis_graph, cells
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -162,11 +163,11 @@ class BeamSearch:
         }
         positions = tuple(self._position[op] for op in ops)
         for parts in _divisors(min(axis.sizes)):
-            for index in result_axes:
+            for splits in ((Split(index, parts),) for index in result_axes):
                 for border in self._options.borders(self._used_kinds):
-                    yield TiledRegion(positions, ((index, parts),), border=border)
+                    yield TiledRegion(positions, splits, border=border)
                     if self._options.allows("CONCATENATION", self._used_kinds):  # figure 7 (e)
-                        yield TiledRegion(positions, ((index, parts),), "merge", border)
+                        yield TiledRegion(positions, splits, "merge", border)
 
 
 def _less_than(state: _TilingState, max_slowdown: float) -> tuple[float, ...]:

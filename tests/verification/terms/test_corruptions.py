@@ -16,6 +16,7 @@ from tests.verification.terms.proofs import changed, proof
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.terms import prove_by_terms
 
@@ -37,7 +38,7 @@ def network() -> bytes:
 
 def in_tiles(data: bytes) -> bytes:
     """All of it in three bands."""
-    made, notes = tiled(data, TiledRegion((0, 1, 2, 3, 4), ((ROWS, 2),)))
+    made, notes = tiled(data, TiledRegion((0, 1, 2, 3, 4), (Split(ROWS, 2),)))
     assert not notes[0].startswith("not tiled"), notes
     return made
 

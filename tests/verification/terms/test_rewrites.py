@@ -28,6 +28,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.terms import TermsProof
 
@@ -113,7 +114,7 @@ def _must_be_equal(found: TermsProof) -> None:
 
 def test_a_transposed_convolution_whose_shape_is_an_input_in_tiles() -> None:
     data = published("seanet_transpose_conv0")
-    made, (note, *_) = tiled(data, TiledRegion((0,), ((COLUMNS, 3),)))
+    made, (note, *_) = tiled(data, TiledRegion((0,), (Split(COLUMNS, 3),)))
     assert note.startswith("tiled")
     assert proof(data, made).status == "equal"
 

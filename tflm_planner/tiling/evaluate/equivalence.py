@@ -19,6 +19,7 @@ import numpy as np
 from tflm_planner.model.ir import DataBuffer, Op, Tensor
 from tflm_planner.model.schema import members
 from tflm_planner.tflm.lean.costs import lean_form
+from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 
 _WEIGHTS = {
@@ -36,35 +37,34 @@ class IntervalSignatures:
         self._file_position = {t: i for i, t in enumerate(schedule.model.main.tensors)}
         self._model_outputs = {*schedule.model.main.outputs}
         self._op_signatures: dict[int, Hashable] = {}
-        self._known: dict[tuple[int, int], Hashable] = {}
+        self._known: dict[Interval, Hashable] = {}
 
-    def of(self, first: int, end: int) -> Hashable:
-        """The signature of the interval [first, end)."""
-        key = first, end
-        if key not in self._known:
-            self._known[key] = self._structure(first, end), self._lean_form(first, end)
-        return self._known[key]
+    def of(self, interval: Interval) -> Hashable:
+        """The signature of an interval."""
+        if interval not in self._known:
+            self._known[interval] = self._structure(interval), self._lean_form(interval)
+        return self._known[interval]
 
-    def _lean_form(self, first: int, end: int) -> Hashable:
+    def _lean_form(self, interval: Interval) -> Hashable:
         """For lean firmware: which parameters are kept where, which depends on their values."""
         target = self._schedule.options.kernels.target
-        return lean_form(self._schedule.ops[first:end], target) if target.lean else None
+        return lean_form(self._schedule.ops[interval.as_slice], target) if target.lean else None
 
     def _op_signature(self, position: int) -> Hashable:
         if position not in self._op_signatures:
             self._op_signatures[position] = _op_signature(self._schedule.ops[position])
         return self._op_signatures[position]
 
-    def _structure(self, first: int, end: int) -> Hashable:
+    def _structure(self, interval: Interval) -> Hashable:
         schedule, numbered = self._schedule, _NumberedTensors()
         ops: list[Hashable] = []
-        for position in range(first, end):
+        for position in interval.positions:
             op = schedule.ops[position]
             reads = tuple(-1 if t is None else numbered.number(t) for t in op.inputs)
             makes = tuple(map(numbered.number, (*op.outputs, *op.intermediates)))
             ops.append((self._op_signature(position), reads, makes))
-        through = tuple(map(numbered.number, schedule.tensors_living_through(first, end)))
-        inner, outputs = {*schedule.ops[first:end]}, self._model_outputs
+        through = tuple(map(numbered.number, schedule.tensors_living_through(interval)))
+        inner, outputs = {*schedule.ops[interval.as_slice]}, self._model_outputs
         leaving = tuple(
             t in outputs or any(c not in inner for c in t.consumers) for t in numbered.tensors
         )

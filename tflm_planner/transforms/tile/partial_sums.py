@@ -43,7 +43,8 @@ class PartialSums:
     """The drafted operators of a region whose sums are split."""
 
     def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], how: Cutting) -> None:
-        ((_, self._parts),) = how.splits
+        (split,) = how.splits
+        self._parts = split.parts
         self._tiler = Tiler(model, graph, ops, how)
         self._draft = self._tiler.draft
         self._axis = _reduce_axis(graph, ops, self._tiler.results)
