@@ -122,7 +122,7 @@ def test_the_proof_s_cause_ends_the_tilings_that_share_it(
     file without names too."""
     files: list[bytes] = []
 
-    def proof(original, planned, options, report_progress) -> Verdict:
+    def proof(original, planned, options, on_progress) -> Verdict:
         files.append(planned.data)
         ops = read_model(planned.data, dialect=True).main.ops
         at = next(i for i, op in enumerate(ops) if op.kind == "CONV_2D")

@@ -39,7 +39,7 @@ class Proof:
         self.refusals, self.files = refusals, list[bytes]()
         monkeypatch.setattr(proving, "compare_with_twin", self)
 
-    def __call__(self, original, made, options, say) -> Verdict:
+    def __call__(self, original, made, options, on_progress) -> Verdict:
         self.files.append(made.data)
         refused = len(self.files) <= self.refusals
         status, detail = (DIFFERENT, "byte 7 of 'out'") if refused else (EQUAL, "")
@@ -184,7 +184,7 @@ class PairProof:
         self.refusals, self.pairs = refusals, list[Pair]()
         monkeypatch.setattr(proving, "verify_pair", self)
 
-    def __call__(self, original, pair, options, say) -> Verdict:
+    def __call__(self, original, pair, options, on_progress) -> Verdict:
         self.pairs.append(pair)
         refused = len(self.pairs) <= self.refusals
         status, detail = (DIFFERENT, "byte 7 of 'out'") if refused else (EQUAL, "")

@@ -119,5 +119,5 @@ def _compare(arguments: CompareArguments, targets: list[Target]) -> Comparison:
 
     columns = comparison.WITH_TILES if arguments.tiles else comparison.QUICK
     columns = comparison.ALL if arguments.deep else columns
-    with show_progress(arguments.as_json, arguments.verbose) as say:
-        return api.compare(arguments.source, targets, columns, arguments.workers, say)
+    with show_progress(arguments.as_json, arguments.verbose) as on_progress:
+        return api.compare(arguments.source, targets, columns, arguments.workers, on_progress)

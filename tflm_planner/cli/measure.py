@@ -145,10 +145,10 @@ def _measure(data: bytes, arguments: MeasureArguments, options: MeasureOptions) 
 
     name = arguments.source.name
     with (
-        show_progress(arguments.quiet, arguments.verbose) as report_progress,
-        open_station(arguments.port, arguments.baud, arguments.timeout, report_progress) as station,
+        show_progress(arguments.quiet, arguments.verbose) as on_progress,
+        open_station(arguments.port, arguments.baud, arguments.timeout, on_progress) as station,
     ):
         measurement: Measurement = station.run(
-            lambda board: measure(board, name, data, options, report_progress)
+            lambda board: measure(board, name, data, options, on_progress)
         )
     return measurement

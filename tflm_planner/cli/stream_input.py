@@ -141,7 +141,7 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
         from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 
         options = arguments.options()
-        with show_progress(arguments.quiet, arguments.verbose) as report_progress:
+        with show_progress(arguments.quiet, arguments.verbose) as on_progress:
             split = api.stream_input(
                 arguments.source,
                 (arguments.front, arguments.back),
@@ -149,7 +149,7 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
                 arguments.proof(),
                 arguments.header,
                 arguments.force,
-                report_progress,
+                on_progress,
             )
         target = options.search.kernels.target
         proof_outcome = split.verdict, split.stopped, split.terms

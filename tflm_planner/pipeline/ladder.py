@@ -69,7 +69,7 @@ class Climb:
     search: SearchSummary
     source: str
     attempt: Attempt
-    report_progress: Progress
+    on_progress: Progress
     stop: Stop
 
     @property
@@ -161,7 +161,7 @@ def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
 
 def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
     """What more could be permitted; searched until something fits, where nothing does yet."""
-    climb.report_progress("looking for what further permissions reach")
+    climb.on_progress("looking for what further permissions reach")
     is_sought = climb.is_sought
     searched = replace(permission or TilePermission(), spellings_only=False)
     for step in _steps(climb, searched):

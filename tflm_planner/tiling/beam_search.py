@@ -75,7 +75,7 @@ class BeamSearch:
         front = pareto_fronts(allowed)
         return TilingResult(best, front, len(self._seen), slower_front(front, tilings))
 
-    def run(self, say: Progress = silent) -> None:
+    def run(self, on_progress: Progress = silent) -> None:
         """Run Algorithm 1, then plan its best states with care. Raises StoppedError."""
         states = [self._start]
         for _ in range(self._options.search_budget.beam_steps):
@@ -83,7 +83,7 @@ class BeamSearch:
             if not states:
                 break
             best = self.result().best
-            say(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")
+            on_progress(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")
         ranked = sorted(self._states, key=lambda s: _less_than(s, self._options.max_slowdown))
         careful = [
             (replace(s.candidate, effort=Effort.CAREFUL, tile_order=tile_order), s.unsplit_cells)

@@ -72,30 +72,30 @@ class PermissionResults:
 def search_by_permission(
     data: bytes,
     options: TilingOptions,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> PermissionResults:
     """Search without new operators, then with those that the options allow, if there are any; a
     search that `stop` lets no time for is left out. Raises StoppedError where none can be made."""
-    say, stop = on_progress or silent, stop or Stop()
+    stop = stop or Stop()
     allows_new = options.operators.allows_new
     compiling.start(COMPILED)
-    if not compiling.ready(COMPILED[:-1], stop, say):
+    if not compiling.ready(COMPILED[:-1], stop, on_progress):
         raise StoppedError
     workers = Workers(data, options)
     try:
         if allows_new:
-            say("looking for tiles of the firmware's own operators")
+            on_progress("looking for tiles of the firmware's own operators")
         work_limit = _work_without_new_kinds(workers, options)
         restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
         part = PartOfStop(stop, share) if allows_new else stop
-        first = search_tiles(data, restricted, say, workers, part)
+        first = search_tiles(data, restricted, on_progress, workers, part)
         if not allows_new:
             return PermissionResults(first.best, first)
-        say("looking for tiles and loops of all operators that are permitted")
+        on_progress("looking for tiles and loops of all operators that are permitted")
         try:
-            second = search_tiles(data, options, say, workers, stop)
+            second = search_tiles(data, options, on_progress, workers, stop)
         except StoppedError:
             return PermissionResults(first.best, first)
     finally:

@@ -19,7 +19,7 @@ from tflm_planner.model.ir import Graph, Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, UsageError
-from tflm_planner.support.progress import Progress
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.verification.ends import as_original, differing_ends
 from tflm_planner.verification.inputs import Array, input_sets
 from tflm_planner.verification.locate import Place, first_difference
@@ -75,7 +75,7 @@ def verify(
     original: bytes,
     result: bytes,
     options: Options | None = None,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Verdict:
     """Compare two models on every runtime that is here.
 
@@ -94,8 +94,7 @@ def verify(
             if name in left_out:
                 checks.append(left_out[name])
                 continue
-            if on_progress is not None:
-                on_progress(f"comparing on {name}")
+            on_progress(f"comparing on {name}")
 
             def where(values: list[Array], name: str = name) -> Place:
                 return first_difference(name, original, result, values, arena)
