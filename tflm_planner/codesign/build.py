@@ -27,7 +27,7 @@ from tflm_planner.codesign.reshaping import SkipOperator, reshaping
 from tflm_planner.codesign.weights import Network
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
-from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
+from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 
 _ACTIVATIONS = {"none": 0, "relu": 1, "relu6": 3}
 
@@ -251,10 +251,9 @@ class _Build:
 
     def _like(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """A value of the quantisation of `x`, as pools and reshapes hand it on."""
-        if x.quantization is None:
+        if x.quantization.single is None:
             return self._new.add_float_value(shape)
-        scale, zero_point = x.quantization.scale[0], x.quantization.zeroPoint[0]
-        return self._new.add_value(shape, float(scale), int(zero_point))
+        return self._new.add_value(shape, *x.quantization.single)
 
     def _weights(
         self, x: Tensor, part: LayerPart, shape: tuple[int, ...], axis: int

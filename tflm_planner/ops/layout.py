@@ -34,7 +34,7 @@ def _views_of_concatenation(op: Op) -> Iterator[Sharing]:
     """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
     (out,) = op.outputs
     shape = out.shape or ()
-    if getattr(op.options, "fusedActivationFunction", 0):
+    if op.options.activation:
         return
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
     if _is_outermost(shape, axis):
@@ -66,8 +66,10 @@ def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
     """STRIDED_SLICE in steps of one, with its limits written out."""
     begin, end, steps = (integers(t) for t in op.operands()[1:4])
     shape = op.operands()[0].shape or ()
-    masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask", "offset")
-    if any(getattr(op.options, name, 0) for name in masks):
+    options = op.options
+    if options.begin_mask or options.end_mask or options.shrink_axis_mask:
+        return
+    if options.adds_axes or options.counts_from_begin:
         return
     if begin is None or end is None or steps is None or set(steps) - {1}:
         return
@@ -125,12 +127,12 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
     """(first, count) of the rows that a GATHER takes, where they are known, follow each other,
     and lie along the outermost axis."""
     operands = op.operands()
-    if len(operands) != 2 or len(op.outputs) != 1 or op.options is None:
+    if len(operands) != 2 or len(op.outputs) != 1 or op.options.is_absent:
         return None
     container, rows = operands
     indices, shape = integers(rows), container.shape or ()
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
-    if indices is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
+    if indices is None or op.options.batch_dims or not _is_outermost(shape, axis):
         return None
     if (
         not indices

@@ -16,11 +16,7 @@ stands for all of them. LiteRT refuses such a filter. This module must not know 
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from tflm_planner.model.edit import (
     clear_fields,
@@ -32,6 +28,7 @@ from tflm_planner.model.edit import (
     used_buffers,
 )
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import NOT_QUANTIZED
 from tflm_planner.tflm.lean.pool import POOL_METADATA
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 
@@ -74,7 +71,7 @@ class Minify:
         unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():
             clear_fields(t, "shapeSignature")
-            set_quantization(t, None if t in unread else _without_range(t.quantization))
+            set_quantization(t, NOT_QUANTIZED if t in unread else t.quantization.without_range())
         _share_empty_buffers(model)
         return []
 
@@ -85,11 +82,9 @@ class KeepOneZeroPoint:
 
     def apply(self, model: Model) -> list[str]:
         """A note if there was anything to drop."""
-        repeating = [t for t in _filters(model) if _repeats_zero_point(t.quantization)]
+        repeating = [t for t in _filters(model) if t.quantization.repeats_zero_point]
         for t in repeating:
-            quantization = copy(t.quantization)
-            quantization.zeroPoint = quantization.zeroPoint[:1].copy()
-            set_quantization(t, quantization)
+            set_quantization(t, t.quantization.with_one_zero_point())
         return [f"one zero point kept for each of {len(repeating)} filters"] if repeating else []
 
 
@@ -106,16 +101,6 @@ def _visible_tensors(graphs: list[Graph], model: Model) -> set[Tensor]:
     """Inputs and outputs of graphs and of signatures."""
     ends = {t for g in graphs for t in (*g.inputs, *g.outputs)}
     return ends | {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
-
-
-def _without_range(quantization: Any) -> Any:
-    """A quantisation without the range of the floats it was made for; None if nothing is left."""
-    if quantization is None:
-        return None
-    without_range = copy(quantization)
-    without_range.min = without_range.max = None
-    empty = without_range.scale is None or len(without_range.scale) == 0
-    return None if empty and not without_range.detailsType else without_range
 
 
 def _biases(model: Model) -> set[Tensor]:
@@ -151,11 +136,6 @@ def _takes(op: Op, tensor: Tensor, role: int) -> bool:
         and data.type_name in ("int8", "int16")
         and [i for i, t in enumerate(op.inputs) if t is tensor] == [places[role]]
     )
-
-
-def _repeats_zero_point(quantization: Any) -> bool:
-    points = None if quantization is None else quantization.zeroPoint
-    return points is not None and len(points) > 1 and bool(np.all(np.equal(points, points[0])))
 
 
 def _share_empty_buffers(model: Model) -> None:

@@ -17,12 +17,13 @@ know memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tflm_planner.model.draft import Draft, scales
+from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Range
 from tflm_planner.transforms.axis_graph import REDUCE, Axis, Vertex, axis_graph, schemes_along
@@ -121,7 +122,7 @@ class PartialSums:
         return self._wide_product(op, operands, k)
 
     def _emit(self, op: Op, operands: list[Tensor | None], share: Tensor) -> Tensor:
-        options = (("fusedActivationFunction", 0),) if _has_activation(op) else ()
+        options = (("fused_activation_function", 0),) if op.options.may_have_activation else ()
         full = full_box(op.outputs[0])
         self._tiler.emit(op, OperatorTile(full, (None,) * len(operands), options), operands, share)
         return share
@@ -154,7 +155,7 @@ class PartialSums:
             raise NotTileableError(f"{op.label} has weights that are no constants")
         if op.kind == "FULLY_CONNECTED" and len(_scales(weights)) > 1:
             raise NotTileableError(f"{op.label} has weights quantised per channel")
-        if weights.type_name != "int8" or np.any(_points(weights)):
+        if weights.type_name != "int8" or any(weights.quantization.zero_points):
             raise NotTileableError(f"{op.label} has weights that are not int8 around 0")
         operands = [*operands, *[None] * (bias_at + 1 - len(operands))]
         operands[data_at] = self._widen_to_int16(data)
@@ -182,7 +183,7 @@ class PartialSums:
             np.array([_LARGEST], "<i2"),
             "int16",
             result,
-            scales(np.array([weight / _LARGEST])),
+            Quantization.of([weight / _LARGEST]),
         )
         share = self._draft.rescaled_tensor(
             result, f"{result.name}/share{k}", "int16", scale * weight
@@ -213,9 +214,9 @@ class PartialSums:
         values = np.zeros(_channels(op), "<i8")
         if bias is not None and not k:
             values = values_of(bias).reshape(-1).astype("<i8")
-        scale = _scales(weights).astype(np.float64) * float(_scales(data)[0])
+        scale = _scales(weights) * _scales(data)[0]
         name = f"{op.outputs[0].name}/bias{k}"
-        bias_share = self._draft.constant(name, values, "int64", bias, scales(scale))
+        bias_share = self._draft.constant(name, values, "int64", bias, Quantization.of(scale))
         if k:
             self._zeros[op] = bias_share
         return bias_share
@@ -224,7 +225,7 @@ class PartialSums:
 
     def _add(self, op: Op, a: Tensor, b: Tensor, *, last: bool) -> Tensor:
         (result,) = op.outputs
-        code = int(op.options.fusedActivationFunction) if last and _has_activation(op) else 0
+        code = op.options.activation if last else 0
         wide = result.type_name == "int8"
         if not last or wide:
             scale = _sum_scale(op, a)
@@ -234,7 +235,7 @@ class PartialSums:
                 into = self._draft.rescaled_tensor(result, f"{b.name}/sum", "int16", scale)
         else:
             into = result
-        fields = {"fusedActivationFunction": code, "potScaleInt16": False}
+        fields = {"fused_activation_function": code, "pot_scale_int16": False}
         self._draft.op("ADD", [a, b], [into], **fields)
         if last and wide:
             self._draft.op("QUANTIZE", [into], [result])
@@ -289,26 +290,16 @@ def _reads(op: Op, indices: Range) -> list[Box | None]:
     return reads
 
 
-def _has_activation(op: Op) -> bool:
-    return hasattr(op.options, "fusedActivationFunction")
-
-
-def _scales(tensor: Tensor) -> Any:
-    q = tensor.quantization
-    if q is None or q.scale is None or not len(q.scale):
+def _scales(tensor: Tensor) -> npt.NDArray[np.float64]:
+    if not tensor.quantization.scales:
         raise NotTileableError(f"{tensor.name!r} has no scale")
-    return np.asarray(q.scale)
-
-
-def _points(tensor: Tensor) -> Any:
-    q = tensor.quantization
-    return np.zeros(1, np.int64) if q is None or q.zeroPoint is None else np.asarray(q.zeroPoint)
+    return np.array(tensor.quantization.scales)
 
 
 def _reach(tensor: Tensor) -> float:
     """The largest magnitude that a tensor can hold."""
     limits = np.iinfo(np.int8 if tensor.type_name == "int8" else np.int16)
-    point, scale = int(_points(tensor)[0]), float(_scales(tensor)[0])
+    point, scale = tensor.quantization.zero_point, float(_scales(tensor)[0])
     return max(limits.max - point, point - limits.min) * scale
 
 
@@ -318,7 +309,8 @@ def largest_sum(op: Op) -> float:
     data, weights = op.inputs[data_at], op.inputs[weights_at]
     assert data is not None and weights is not None
     limits = np.iinfo(np.int8 if data.type_name == "int8" else np.int16)
-    low, high = limits.min - int(_points(data)[0]), limits.max - int(_points(data)[0])
+    point = data.quantization.zero_point
+    low, high = limits.min - point, limits.max - point
     values = values_of(weights).astype(np.float64).reshape(_channels(op), -1)
     ends = np.stack([values * low, values * high])
     above = np.maximum(ends.max(axis=0), 0).sum(axis=1)
@@ -326,7 +318,7 @@ def largest_sum(op: Op) -> float:
     most = np.maximum(above, below)
     if len(op.inputs) > bias_at and (bias := op.inputs[bias_at]) is not None:
         most = most + np.abs(values_of(bias).astype(np.float64).reshape(-1))
-    largest = most * _scales(weights).astype(np.float64) * float(_scales(data)[0])
+    largest = most * _scales(weights) * _scales(data)[0]
     return max(float(largest.max()), 1e-30)
 
 

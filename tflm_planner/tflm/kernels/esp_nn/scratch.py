@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import low_paddings
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.esp_nn.releases import (
@@ -161,12 +162,11 @@ def geometry_of(op: Op) -> ConvShape | None:
     if not all(map(any, shapes)) or weights is None:
         return None
     (_, *image, depth), (_, *kernel, _), (_, *output, channels) = shapes
-    stride = int(options.strideH), int(options.strideW)
-    dilation = int(options.dilationHFactor), int(options.dilationWFactor)
+    stride, is_valid = options.stride, options.padding == VALID_PADDING
     return ConvShape(
         (image[0], image[1]), (output[0], output[1]), (kernel[0], kernel[1]), stride,
-        low_paddings(image, kernel, stride, dilation, int(options.padding) == 1),
-        depth, channels, int(getattr(options, "depthMultiplier", 1)),
+        low_paddings(image, kernel, stride, options.dilation, is_valid),
+        depth, channels, options.depth_multiplier,
     )  # fmt: skip
 
 
