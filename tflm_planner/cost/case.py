@@ -21,7 +21,8 @@ OPTIONS = (
     "padding", "strideH", "strideW", "dilationHFactor", "dilationWFactor", "filterHeight",
     "filterWidth", "axis", "adjX", "adjY", "keepNumDims",
 )  # fmt: skip
-"""Fields of operators' options on which a cost depends."""
+"""Fields of operators' options on which a cost depends, by the names of the schema, which
+files of measurements have too (schema/profile.md)."""
 MOST_NUMBERS = 16
 """Constant integer operands up to this many elements are part of a case: axes, paddings, sizes."""
 _WITH_NUMBERS = frozenset(

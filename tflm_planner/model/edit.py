@@ -175,7 +175,7 @@ def clear_fields(owner: Tensor | Op | Graph | Model, *fields: str) -> None:
     """Empty fields of `raw`, which nothing above the flatbuffer looks at."""
     fresh = type(owner.raw)()
     owner.raw = copy(owner.raw)  # clones of the model share it
-    for field in fields:
+    for field in map(schema.field_name, fields):
         setattr(owner.raw, field, getattr(fresh, field))
 
 

@@ -64,13 +64,13 @@ class Minify:
             if entry.name not in READ_METADATA:
                 remove_metadata(model, entry.name)
         model.metadata_buffers = []
-        clear_fields(model, "description", "metadataBuffer")
+        clear_fields(model, "description", "metadata_buffer")
         for owner in (*model.graphs, *model.ops()):
-            clear_fields(owner, "debugMetadataIndex")
+            clear_fields(owner, "debug_metadata_index")
         _drop_names(model)
         unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():
-            clear_fields(t, "shapeSignature")
+            clear_fields(t, "shape_signature")
             set_quantization(t, NOT_QUANTIZED if t in unread else t.quantization.without_range())
         _share_empty_buffers(model)
         return []

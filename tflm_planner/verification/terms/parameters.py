@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.model.options import schema_name
+from tflm_planner.model.schema import field_name
 
 Quantisation = tuple[str, tuple[float, ...], tuple[int, ...], int]
 
@@ -31,7 +31,7 @@ def quantisation(tensor: Tensor | None) -> Quantisation | None:
 
 def options(op: Op, *left_out: str) -> tuple[tuple[str, Any], ...]:
     """All options that are not 0, by the schema's names. left_out: in our words."""
-    unwanted = {schema_name(name) for name in left_out}
+    unwanted = {field_name(name) for name in left_out}
     fields = op.options.fields().items()
     plain = {name: _plain(value) for name, value in fields if name not in unwanted}
     return tuple(sorted((name, value) for name, value in plain.items() if value))
