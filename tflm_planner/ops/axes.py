@@ -19,7 +19,8 @@ from tflm_planner.model.options import SAME_PADDING
 from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter, Slide, Stretch
 from tflm_planner.ops.hybrid import is_hybrid
 from tflm_planner.ops.resize import resize_of
-from tflm_planner.ops.window import window_of
+from tflm_planner.ops.roles import SPLITS
+from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +153,8 @@ def _map_of_concatenation(op: Op) -> AxisMap:
 
 
 def _split(op: Op) -> AxisMap:
-    data_index = 1 if op.kind == "SPLIT" else 0
-    axis = integers(op.inputs[0 if op.kind == "SPLIT" else 2])
+    axis_index, data_index = SPLITS[op.kind]
+    axis = integers(op.inputs[axis_index])
     shape = shape_of(op.inputs[data_index])
     if axis is None or len(axis) != 1 or {len(shape_of(t)) for t in op.outputs} != {len(shape)}:
         return AxisMap()
@@ -327,11 +328,9 @@ ELEMENT_WISE = frozenset({
 
 _RULES: dict[str, Callable[[Op], AxisMap]] = {
     **dict.fromkeys(ELEMENT_WISE, _element_wise),
-    **dict.fromkeys(
-        ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"), _from_window
-    ),
+    **dict.fromkeys((*CONVOLUTIONS, *POOLS), _from_window),
     **dict.fromkeys(("PAD", "PADV2"), _map_of_pad),
-    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(SPLITS, _split),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _map_of_reshape),
     **dict.fromkeys(("MEAN", "SUM"), _map_of_reduction),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _map_of_resize),

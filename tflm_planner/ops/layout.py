@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.roles import SPLITS
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
@@ -49,11 +50,8 @@ def _views_of_unpack(op: Op) -> Iterator[Sharing]:
 
 
 def _split(op: Op) -> Iterator[Sharing]:
-    """SPLIT reads (axis, data), SPLIT_V reads (data, sizes, axis)."""
-    operands = op.operands()
-    axis_tensor, container = (
-        (operands[0], operands[1]) if op.kind == "SPLIT" else (operands[2], operands[0])
-    )
+    operands, roles = op.operands(), SPLITS[op.kind]
+    axis_tensor, container = operands[roles.axis], operands[roles.data]
     axes = integers(axis_tensor)
     if axes is None or len(axes) != 1:
         return

@@ -20,6 +20,8 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 from tflm_planner.ops.hybrid import is_hybrid
 
+CONVOLUTIONS = "CONV_2D", "DEPTHWISE_CONV_2D"
+POOLS = "AVERAGE_POOL_2D", "MAX_POOL_2D"
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
 """Axes of an image tensor."""
 _KNOWN = 1 << 14
@@ -176,8 +178,7 @@ def _pool(op: Op, data: Tensor, result: Tensor) -> Window | None:
 _READERS = {
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _depthwise,
-    "AVERAGE_POOL_2D": _pool,
-    "MAX_POOL_2D": _pool,
+    **dict.fromkeys(POOLS, _pool),
 }
 WINDOWS = frozenset(_READERS)
 """The kinds that may have a window."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.options import SAME_PADDING
+from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations, operator_allocations
@@ -170,7 +171,7 @@ class _Firmware:
 
     def _shares_tiles(self, op: Op) -> bool:
         """Whether arrays of an earlier tile are looked for where there is no pool."""
-        return self._shares and op.kind in lean.CONVOLUTIONS
+        return self._shares and op.kind in CONVOLUTIONS
 
     def _fetches(self, op: Op) -> list[Tensor]:
         """The tensors that the wrapper itself fetches: a filter's scales tell whether there are

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model, Op
+from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.prepare import scale_count_of
 
@@ -35,8 +36,7 @@ else:
     np = defer("numpy")
 
 POOL_METADATA = "LEAN_PARAMS"
-CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
-LEAN_KINDS = CONVOLUTIONS | {"FULLY_CONNECTED"}
+LEAN_KINDS = frozenset((*CONVOLUTIONS, "FULLY_CONNECTED"))
 """Operators that lean firmware wraps."""
 _FILTER = 1
 _WORD = 4

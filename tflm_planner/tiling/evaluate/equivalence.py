@@ -15,13 +15,15 @@ from collections.abc import Hashable
 from typing import Any
 
 from tflm_planner.model.ir import DataBuffer, Op, Tensor
+from tflm_planner.ops.roles import PRODUCTS
 from tflm_planner.tflm.lean.costs import lean_form
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 
-_WEIGHTS = {
-    "CONV_2D": (1, 2), "DEPTHWISE_CONV_2D": (1, 2), "FULLY_CONNECTED": (1, 2),
-    "TRANSPOSE_CONV": (1, 3), "BATCH_MATMUL": (0, 1), "PRELU": (1,),
-}  # fmt: skip
+_WEIGHTS: dict[str, tuple[int, ...]] = {
+    **{kind: (roles.weights, roles.bias) for kind, roles in PRODUCTS.items()},
+    "BATCH_MATMUL": (0, 1),
+    "PRELU": (1,),
+}
 """Kind -> operands whose constant values change results only, and no figure."""
 
 

@@ -20,7 +20,8 @@ from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.model.quantization import same_values
 from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
-from tflm_planner.ops.window import window_of
+from tflm_planner.ops.roles import SPLITS
+from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
 from tflm_planner.transforms.tile.resizing import resize_form
@@ -33,8 +34,6 @@ from tflm_planner.transforms.tile.windows import (
     scatter_form,
     window_forms,
 )
-
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ def _window(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
         rule = asked.rule(axis)
         assert isinstance(rule, Slide)
         axes.append(Sliding(rule, plain.out[axis], asked.size(axis), axis not in asked.cut))
-    padding_forms = window_forms(axes, asked.border, is_pool=op.kind in _POOLS)
+    padding_forms = window_forms(axes, asked.border, is_pool=op.kind in POOLS)
     if padding_forms is None:
         raise NotTileableError(f"{op.label} has a border that no padding gives")
     forms, padding = padding_forms
@@ -248,7 +247,7 @@ def _tile_of_strided_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
 
 
 def _split(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
-    data = 1 if asked.op.kind == "SPLIT" else 0
+    data = SPLITS[asked.op.kind].data
     if not _same_values(asked.op.inputs[data], asked.result):
         raise NotTileableError(f"{asked.op.label} has results of another scale")
     return replace(plain, moved=data)
@@ -299,9 +298,9 @@ _FORMS: dict[str, Callable[[_Wanted, OperatorTile], OperatorTile]] = {
          "MEAN", "SUM", "PACK"),
         _as_it_is,
     ),
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", *_POOLS), _window),
+    **dict.fromkeys((*CONVOLUTIONS, *POOLS), _window),
     **dict.fromkeys(("PAD", "PADV2"), _tile_of_pad),
-    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(SPLITS, _split),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "TRANSPOSE_CONV": _transposed_convolution,
     "CONCATENATION": _tile_of_concatenation,

@@ -26,6 +26,7 @@ from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.quantization import Quantization
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Range
+from tflm_planner.ops.roles import PRODUCTS
 from tflm_planner.transforms.axis_graph import REDUCE, Axis, Vertex, axis_graph, schemes_along
 from tflm_planner.transforms.tile.box_plan import Cutting
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, along, cuts, full_box
@@ -35,8 +36,8 @@ from tflm_planner.transforms.tile.tiler import Tiler
 
 SUM = -1
 """Stands for an axis in `splits`: the axis over which the region's results are summed up."""
-_WEIGHTED = {"CONV_2D": (0, 1, 2), "FULLY_CONNECTED": (0, 1, 2), "TRANSPOSE_CONV": (2, 1, 3)}
-"""Operands: data, weights, bias."""
+_OVER_CHANNELS = PRODUCTS.keys() - {"DEPTHWISE_CONV_2D"}
+"""Products whose sums run over the channels of the data, so that shares of them can be computed."""
 _LARGEST = 32767
 
 
@@ -132,7 +133,7 @@ class PartialSums:
     ) -> Tensor:
         result = op.outputs[0]
         share = self._draft.tensor(result, f"{result.name}/share{k}", result.shape or ())
-        bias_at = _WEIGHTED[op.kind][2] if op.kind in _WEIGHTED else len(operands)
+        bias_at = PRODUCTS[op.kind].bias if op.kind in _OVER_CHANNELS else len(operands)
         if k and bias_at < len(operands) and operands[bias_at] is not None:
             zeros = np.zeros(_channels(op), "<f4")  # the bias is added once
             operands[bias_at] = self._draft.constant("no bias", zeros, "float32", result)
@@ -147,9 +148,9 @@ class PartialSums:
 
     def _wide_product(self, op: Op, operands: list[Tensor | None], k: int) -> Tensor:
         """By the 16x8 kernel, with a scale under which no sum of shares overflows."""
-        if op.kind not in _WEIGHTED:
+        if op.kind not in _OVER_CHANNELS:
             raise NotTileableError(f"{op.label}: a share of integers may overflow")
-        data_at, weights_at, bias_at = _WEIGHTED[op.kind]
+        data_at, weights_at, bias_at = PRODUCTS[op.kind]
         data, weights = operands[data_at], op.inputs[weights_at]
         if data is None or weights is None or not weights.is_constant:
             raise NotTileableError(f"{op.label} has weights that are no constants")
@@ -205,7 +206,7 @@ class PartialSums:
 
     def _bias(self, op: Op, k: int) -> Tensor:
         """The bias in 64 bits for the first share, zeros for the others."""
-        data_at, weights_at, bias_at = _WEIGHTED[op.kind]
+        data_at, weights_at, bias_at = PRODUCTS[op.kind]
         data, weights = op.inputs[data_at], op.inputs[weights_at]
         assert data is not None and weights is not None
         bias = op.inputs[bias_at] if len(op.inputs) > bias_at else None
@@ -305,7 +306,7 @@ def _reach(tensor: Tensor) -> float:
 
 def largest_sum(op: Op) -> float:
     """A bound on the magnitude of any sum of shares of a product with constant weights."""
-    data_at, weights_at, bias_at = _WEIGHTED[op.kind]
+    data_at, weights_at, bias_at = PRODUCTS[op.kind]
     data, weights = op.inputs[data_at], op.inputs[weights_at]
     assert data is not None and weights is not None
     limits = np.iinfo(np.int8 if data.type_name == "int8" else np.int16)
@@ -326,7 +327,7 @@ def _sum_scale(op: Op, share: Tensor) -> float | None:
     """The scale of sums of shares; None for float."""
     if share.type_name == "float32":
         return None
-    if op.kind in _WEIGHTED:
+    if op.kind in _OVER_CHANNELS:
         return largest_sum(op) / _LARGEST
     data = op.inputs[0]
     return None if data is None else _reach(data) / _LARGEST

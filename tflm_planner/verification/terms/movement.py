@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.roles import SPLITS
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.parameters import quantisation
 from tflm_planner.verification.terms.values import DTYPES, OutsideError, Values
@@ -135,9 +136,8 @@ def _unpack(call: OpCall) -> list[Values]:
 
 
 def _split(call: OpCall) -> list[Values] | None:
-    """SPLIT reads (axis, data), SPLIT_V (data, sizes, axis)."""
-    first = call.op.kind == "SPLIT"
-    numbers, data = _numbers(call, 0 if first else 2), call.values(1 if first else 0)
+    roles = SPLITS[call.op.kind]
+    numbers, data = _numbers(call, roles.axis), call.values(roles.data)
     if numbers is None:
         return None
     axis, at, parts = numbers[0] % len(data.shape), 0, list[Values]()
@@ -238,7 +238,7 @@ RULES = {
     "RESHAPE": _reshape_as_asked, "SQUEEZE": _reshape, "EXPAND_DIMS": _reshape,
     "TRANSPOSE": _transpose, "SLICE": _slice, "STRIDED_SLICE": _strided_slice,
     "CONCATENATION": _join, "PACK": _pack, "UNPACK": _unpack,
-    "SPLIT": _split, "SPLIT_V": _split, "PAD": _pad, "PADV2": _pad,
+    **dict.fromkeys(SPLITS, _split), "PAD": _pad, "PADV2": _pad,
     "GATHER": _gather, "DYNAMIC_UPDATE_SLICE": _update_slice, "BROADCAST_TO": _broadcast,
     "SHAPE": _of_shape, "RANK": _of_shape, "FILL": _fill, "REVERSE_V2": _reverse,
     "MIRROR_PAD": _mirror,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
-from tflm_planner.ops.window import low_paddings
+from tflm_planner.ops.window import CONVOLUTIONS, low_paddings
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.esp_nn.releases import (
     P4_HAS_OWN_PATHS,
@@ -155,7 +155,7 @@ def softmax_width(op: Op) -> int:
 
 def geometry_of(op: Op) -> ConvShape | None:
     """The geometry of a convolution; None for others, and where shapes have other ranks."""
-    if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+    if op.kind not in CONVOLUTIONS:
         return None
     data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
     shapes = [_shape_of_rank_4(t) for t in (data, weights, result)]
