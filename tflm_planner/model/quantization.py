@@ -8,7 +8,6 @@ It knows neither numpy nor the generated schema, so that models that are only lo
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -37,6 +36,8 @@ class Quantization:
     @classmethod
     def of(cls, scales: Iterable[float], zero_point: int = 0, axis: int = 0) -> Quantization:
         """One with these scales, rounded to float32, and the same zero point for each."""
+        from array import array  # looking at a model needs no quantisation but what files have
+
         rounded = tuple(array("f", scales))
         return cls(rounded, (zero_point,) * len(rounded), axis)
 

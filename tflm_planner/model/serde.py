@@ -77,11 +77,15 @@ def _read_vector(vector: Any) -> list[Any]:
     return [] if vector is None else list(vector)
 
 
+def _read_numbers(vector: Any) -> tuple[Any, ...]:
+    return () if vector is None else tuple(vector.tolist())
+
+
 def _read_quantization(raw: Any) -> Quantization:
     if raw is None:
         return NOT_QUANTIZED
-    scales, zero_points = (() if v is None else v.tolist() for v in (raw.scale, raw.zeroPoint))
-    quantization = Quantization(tuple(scales), tuple(zero_points), raw.quantizedDimension, raw)
+    scales, zero_points = _read_numbers(raw.scale), _read_numbers(raw.zeroPoint)
+    quantization = Quantization(scales, zero_points, raw.quantizedDimension, raw)
     raw.quantizedDimension = 0
     _blank(raw, "scale", "zeroPoint")
     return quantization
