@@ -28,14 +28,10 @@ def test_a_model_to_look_at_is_the_model(name: str) -> None:
             assert isinstance(other.data, Vector)
             assert one.data.tobytes() == other.data.tobytes()
     for one, other in zip(whole.ops(), seen.ops(), strict=True):
-        fields = {} if one.options is None else vars(one.options)
-        assert {k: _plain(v) for k, v in fields.items()} == {
-            k: _plain(v) for k, v in ({} if other.options is None else vars(other.options)).items()
-        }
-
-
-def _plain(value: object) -> object:
-    return list(value) if hasattr(value, "tobytes") else value  # pyright: ignore
+        assert one.options.key() == other.options.key()
+        assert [*one.options.fields()] == [*other.options.fields()]
+    for one, other in zip(whole.tensors(), seen.tensors(), strict=True):
+        assert one.quantization == other.quantization
 
 
 def test_a_vector_beyond_the_file_is_refused() -> None:

@@ -13,7 +13,7 @@ from tflm_planner.memory.allocators import Solution
 from tflm_planner.memory.order import Dag, Node, is_valid
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model import schema
-from tflm_planner.model.operator_rules import VALID_PADDING
+from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.window import ROWS

@@ -71,7 +71,7 @@ def test_no_sum_of_shares_can_overflow():
     """The bound is reached by the inputs that are worst for a channel, and is the scale's."""
     op = read_model(bottleneck()).main.ops[3]
     weights = op.inputs[1].buffer.data.view(np.int8).reshape(6, 24).astype(float)
-    scales = np.asarray(op.inputs[1].quantization.scale) * 0.1
+    scales = np.asarray(op.inputs[1].quantization.scales) * 0.1
     bias = np.abs(op.inputs[2].buffer.data.view("<i4")) * scales
     worst = np.maximum(
         (weights.clip(0) * 127 - weights.clip(max=0) * 128).sum(1),

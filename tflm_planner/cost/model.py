@@ -31,6 +31,7 @@ from tflm_planner.cost.moves import MOVES, other
 from tflm_planner.cost.products import PRODUCTS
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can
@@ -238,7 +239,7 @@ def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> 
         if op.kind == "WHILE":
             count = turns(op)
             unknown += count is None
-            for name, extra in (("condSubgraphIndex", 1), ("bodySubgraphIndex", 0)):
+            for name, extra in ((CONDITION, 1), (BODY, 0)):
                 for called in op.graphs.get(name, []):
                     often = (1 if count is None else count) + extra
                     unknown += _count(called, times * often, target, runs)

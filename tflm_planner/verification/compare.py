@@ -166,9 +166,7 @@ def _for_tflm_alone(model: Model) -> str:
     """Why LiteRT cannot run the result of a planner, though TFLM can; empty if it may."""
     if model.has_views:  # it would take views for tensors without a value
         return "the result is in the TFLM dialect"
-    quantizations = [t.quantization for t in model.tensors() if t.quantization is not None]
-    sizes = [[0 if v is None else len(v) for v in (q.scale, q.zeroPoint)] for q in quantizations]
-    if any(points == 1 < scales for scales, points in sizes):
+    if any(t.quantization.lacks_zero_points for t in model.tensors()):
         return "the result is stripped for TFLM: filters with one zero point for all channels"
     return ""
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tflm_planner.cost.loops import turns
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION, ELSE, THEN
 from tflm_planner.ops import has_side_effects
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.machine import RULES
@@ -110,13 +111,12 @@ class _Walk:
     def _call(self, op: Op, values: list[Values | None]) -> Sequence[Values | None]:
         """WHILE, IF, and whatever else has graphs, each of which may then run."""
         graphs = [graph for called in op.graphs.values() for graph in called]
-        names = {"condSubgraphIndex", "bodySubgraphIndex"}
-        if op.kind == "WHILE" and {*op.graphs} == names and len(graphs) == 2:
-            test, body = (op.graphs[name][0] for name in sorted(names, reverse=True))
+        if op.kind == "WHILE" and {*op.graphs} == {CONDITION, BODY} and len(graphs) == 2:
+            test, body = op.graphs[CONDITION][0], op.graphs[BODY][0]
             self._check_counted(op, test, body)
             return self._turn(test, body, values)
         if op.kind == "IF" and values and values[0] is not None and len(graphs) == 2:
-            name = "thenSubgraphIndex" if values[0].data.any() else "elseSubgraphIndex"
+            name = THEN if values[0].data.any() else ELSE
             return self.run(op.graphs[name][0], values[1:])
         for graph in graphs:
             self.run(graph, values[1:] if op.kind == "IF" else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.transforms.test_spelling import random_chain, random_spellings, respe
 from tests.transforms.tiled import RARE_KINDS, dialect_of, tiled
 from tests.verification.terms.proofs import HOST, changed, proof
 from tflm_planner.model.ir import Tensor
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.ops.window import COLUMNS
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.lean.pool import WritePool
@@ -158,7 +160,8 @@ def _with_ends(dtype: str) -> bytes:
 
 
 def _scale(tensor: Tensor, factor: float) -> None:
-    tensor.quantization.scale = tensor.quantization.scale * factor
+    scales = Quantization.of(factor * s for s in tensor.quantization.scales).scales
+    tensor.quantization = replace(tensor.quantization, scales=scales)
 
 
 @pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean", "esp32s3"])

@@ -221,9 +221,7 @@ def _decode(op: Op, pointer: int) -> list[Step]:
 
 
 def _has_zero_points(tensor: Tensor) -> bool:
-    quantization = tensor.quantization
-    zero: Any = () if quantization is None else quantization.zeroPoint
-    return any(int(z) for z in zero)
+    return any(tensor.quantization.zero_points)
 
 
 # --- scratch --------------------------------------------------------------------------------

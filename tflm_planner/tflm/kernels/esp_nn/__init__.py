@@ -12,6 +12,7 @@ are what they are with its other kernels.
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
 from tflm_planner.tflm.kernels.esp_nn.known_faults import assertion_of, fault_of
@@ -98,7 +99,7 @@ class EspNn(PlainEspNn):
         shape = op.operands()[0].shape or ()
         if op.kind == "SOFTMAX" and len(shape) < 2:
             return "ESP-NN asks for scratch by a second dimension, which this tensor lacks"
-        large = op.kind.endswith("CONV_2D") and max(shape, default=0) > _MOST_ELEMENTS
+        large = op.kind in CONVOLUTIONS and max(shape, default=0) > _MOST_ELEMENTS
         return "ESP-NN keeps its dimensions in 16 bits, which are too few" if large else None
 
 

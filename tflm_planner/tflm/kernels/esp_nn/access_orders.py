@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op
-from tflm_planner.ops.window import Window
+from tflm_planner.ops.window import CONVOLUTIONS, Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.data_movement import Movement
@@ -45,7 +45,7 @@ class EspNnBuild(KernelBuild):
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
         """As the reference where its kernel runs, or one that reads no later; None elsewhere."""
         by_reference = window.element != 1 or element_type(op, 1) == "int4"
-        if by_reference or (not window.undilated and op.kind.endswith("CONV_2D")):
+        if by_reference or (not window.undilated and op.kind in CONVOLUTIONS):
             return (ELEMENTWISE,)
         geometry = geometry_of(op)
         if self.extension != "pie-s3" or geometry is None:

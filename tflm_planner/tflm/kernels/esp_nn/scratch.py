@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.window import low_paddings
+from tflm_planner.model.options import VALID_PADDING
+from tflm_planner.ops.window import CONVOLUTIONS, low_paddings
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.esp_nn.releases import (
     P4_HAS_OWN_PATHS,
@@ -154,19 +155,18 @@ def softmax_width(op: Op) -> int:
 
 def geometry_of(op: Op) -> ConvShape | None:
     """The geometry of a convolution; None for others, and where shapes have other ranks."""
-    if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+    if op.kind not in CONVOLUTIONS:
         return None
     data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
     shapes = [_shape_of_rank_4(t) for t in (data, weights, result)]
     if not all(map(any, shapes)) or weights is None:
         return None
     (_, *image, depth), (_, *kernel, _), (_, *output, channels) = shapes
-    stride = int(options.strideH), int(options.strideW)
-    dilation = int(options.dilationHFactor), int(options.dilationWFactor)
+    stride, is_valid = options.stride, options.padding == VALID_PADDING
     return ConvShape(
         (image[0], image[1]), (output[0], output[1]), (kernel[0], kernel[1]), stride,
-        low_paddings(image, kernel, stride, dilation, int(options.padding) == 1),
-        depth, channels, int(getattr(options, "depthMultiplier", 1)),
+        low_paddings(image, kernel, stride, options.dilation, is_valid),
+        depth, channels, options.depth_multiplier,
     )  # fmt: skip
 
 
