@@ -144,6 +144,26 @@ def test_graphs_that_take_or_return_something_else(
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "CONCATENATION"])
+def test_an_operator_whose_options_are_left_out_has_their_defaults(kind: str) -> None:
+    """A file may leave them out. Planned for lean firmware, which looks at activations."""
+    from tflm_planner.pipeline import api
+
+    net = Net()
+    graph = net.graph()
+    x, y = graph.input("x", (1, 8), scale=0.05), graph.tensor("y", (1, 8), scale=0.05)
+    z = graph.tensor("z", (1, 8), scale=0.05)
+    weights = [graph.constant("w", np.eye(8), "int8", scale=np.full(8, 0.01))]
+    graph.op(kind, [x, *(weights if kind.startswith("FULLY") else ())], [y])
+    graph.op("RELU", [y], [z])
+    graph.outputs(z)
+    data = net.finish()
+    kernels = api.kernels_of(api.load_target("cortex-m4/cmsis-nn+lean"))
+    options = api.PlanOptions(api.MemoryOptions(kernels=kernels), verify=None)
+    operators = [op.kind for op in read_model(api.plan(data, options=options).data).ops()]
+    assert operators == (["FULLY_CONNECTED", "RELU"] if kind.startswith("FULLY") else ["RELU"])
+
+
 def _convolution(stride: int, rank: int = 4, height: int = 8) -> bytes:
     net = Net()
     graph = net.graph()

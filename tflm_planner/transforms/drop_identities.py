@@ -81,7 +81,7 @@ def _is_forward(op: Op) -> bool:
 
 
 def _joins_one(op: Op) -> bool:
-    return len(op.inputs) == 1 and not op.options.fusedActivationFunction
+    return len(op.inputs) == 1 and not getattr(op.options, "fusedActivationFunction", 0)
 
 
 _SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {

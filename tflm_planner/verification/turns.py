@@ -54,9 +54,11 @@ class Runs:
     most: int
 
 
-def runs_of(model: Model) -> Runs:
-    """What one invoke of a model runs, up to a number of operators that the file's size allows."""
-    most = _FREE_RUNS + model.file_size // _BYTES_A_RUN
+def runs_of(model: Model, most: int | None = None) -> Runs:
+    """What one invoke of a model runs, up to a number of operators: if None, up to that which the
+    file's size allows."""
+    if most is None:
+        most = _FREE_RUNS + model.file_size // _BYTES_A_RUN
     if not any(op.graphs for op in model.ops()):
         return Runs({model.main: 1}, decided=True, too_many=False, most=most)
     walk = _Walk(most)

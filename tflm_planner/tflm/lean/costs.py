@@ -297,7 +297,6 @@ _RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
 
 def _activation(op: Op) -> tuple[int, int]:
     """CalculateActivationRangeQuantized: the quantised bounds of the fused activation."""
-    options: Any = op.options
     result = op.outputs[0]
     low, high = _RANGES.get(result.type_name, (0, 0))
     scale: Any = None if result.quantization is None else result.quantization.scale
@@ -312,6 +311,7 @@ def _activation(op: Op) -> tuple[int, int]:
         return _zero_point(result) + int(np.floor(abs(ratio) + 0.5) * np.sign(ratio))
 
     bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-    below, above = bounds.get(int(options.fusedActivationFunction), (None, None))
+    code = int(getattr(op.options, "fusedActivationFunction", 0))  # a file may leave options out
+    below, above = bounds.get(code, (None, None))
     low = low if below is None else max(low, quantize(below))
     return low, high if above is None else min(high, quantize(above))
