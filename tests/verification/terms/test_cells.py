@@ -94,7 +94,7 @@ def test_elements_are_read_as_the_type_that_was_written(written: str, read: str)
     store, (source, same_place), symbols = arena(
         (written, 8 // SIZES[written], 0), (read, count, 0)
     )
-    values = named(symbols, 8 // SIZES[written], "one")
+    values = named(symbols, made, "one")
     store.write(source, values)
     found = store.read(same_place)
     if SIZES[read] == SIZES[written]:  # bytes have no type
