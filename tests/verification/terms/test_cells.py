@@ -91,9 +91,8 @@ def test_halves_that_come_together_again_are_the_element(dtype: str) -> None:
 @pytest.mark.parametrize("read", TYPES)
 def test_elements_are_read_as_the_type_that_was_written(written: str, read: str) -> None:
     count = 8 // SIZES[read]
-    store, (source, same_place), symbols = arena(
-        (written, 8 // SIZES[written], 0), (read, count, 0)
-    )
+    made = 8 // SIZES[written]
+    store, (source, same_place), symbols = arena((written, made, 0), (read, count, 0))
     values = named(symbols, made, "one")
     store.write(source, values)
     found = store.read(same_place)
