@@ -41,15 +41,18 @@ def test_graphs_run_as_often_as_their_conditions_say(data: bytes, times: dict[st
 
 
 @pytest.mark.parametrize(
-    ("data", "operators"),
-    [(while_loop(), 3 + 4 + 3 * 2), (changing("MUL", limit=100), 1 + 8 + 7)],
+    ("data", "operators", "last"),
+    [(while_loop(), 3 + 4 + 3 * 2, "RELU"), (changing("MUL", limit=100), 1 + 8 + 7, "WHILE")],
     ids=["counted", "doubled"],
 )
-def test_exactly_so_many_operators_may_run(data: bytes, operators: int) -> None:
+def test_exactly_so_many_operators_may_run(data: bytes, operators: int, last: str) -> None:
     model = read_model(data)
     enough, short = runs_of(model, operators), runs_of(model, operators - 1)
     assert (enough.too_many, enough.most) == (False, operators)
     assert (short.too_many, short.most) == (True, operators - 1)
+    assert enough.longest is None
+    loop = short.longest
+    assert (loop and loop.kind) == ("WHILE" if last == "WHILE" else None), "which was under way"
 
 
 @pytest.mark.parametrize("flag", [True, False])
@@ -128,8 +131,9 @@ def test_a_loop_without_an_end_is_not_run(data: bytes) -> None:
     model = read_model(data)
     for runtime in ("LiteRT", "TFLM"):
         why = why_unfit(model, runtime)
-        assert why is not None and "its loops run more than" in why and "turns counted" in why
-    with pytest.raises(ModelError, match="its loops run more than"):
+        assert why is not None and "its loops run more than" in why
+        assert "turns counted (in WHILE 'end')" in why and "fewer turns" in why
+    with pytest.raises(ModelError, match=r"its loops run more than .*--no-verify writes it"):
         api.plan(data, None)
 
 
