@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import needs_tflm
 from tests.models.build import Net
+from tests.transforms.tiled import quick_differences
+from tests.verification.terms.proofs import proof
 from tflm_planner.model.serde import read_model
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.mixing import Mixer
@@ -257,3 +260,38 @@ def by_litert(data: bytes, numbers: list[np.ndarray], results: int) -> list[np.n
         path = Path(folder) / "model.tflite"
         path.write_bytes(data)
         return [np.array(a) for a in load_litert(str(path), 0, results)[1](numbers)]
+
+
+ASKED = {
+    "SHAPE": ("ShapeOptions", (3, 1, 5), (3,), {"outType": 2}),
+    "RANK": ("RankOptions", (3, 1, 5), (), {}),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(ASKED))
+def test_shapes_are_known_whatever_the_tensor_holds(kind: str) -> None:
+    options, shape, made, fields = ASKED[kind]
+    data = Move(kind, [shape], [made], options, fields).model()
+    numbers = [np.zeros(shape, np.int32)]
+    (wanted,), model = by_litert(data, numbers, 1), read_model(data)
+    symbols = Symbols(mixer := Mixer())
+    machine = Machine(model, Apart(model, mixer, symbols))
+    (found,) = machine.run([symbols.of_name(shape, "nobody knows")])
+    assert found.known and np.array_equal(found.data, wanted)
+
+
+def test_a_tensor_is_filled_with_an_element() -> None:
+    data = Move("FILL", [np.array([2, 3]), ()], [(2, 3)], "FillOptions").model()
+    numbers = [np.array(7, np.int32)]
+    (wanted,) = by_litert(data, numbers, 1)
+    assert np.array_equal(by_terms(data, numbers, known=True)[0], wanted)
+    symbols = Symbols(Mixer())
+    assert np.array_equal(by_terms(data, numbers, known=False)[0], symbols.of_numbers(wanted))
+
+
+@needs_tflm
+def test_a_scalar_as_converters_once_wrote_it() -> None:
+    """RESHAPE to [0]: TFLM takes the declared shape, and LiteRT none of it."""
+    data = Move("RESHAPE", [(1, 1), np.array([0])], [()], "ReshapeOptions").model()
+    assert proof(data, data).status == "equal"
+    assert not quick_differences(data, data, ("TFLM",))
