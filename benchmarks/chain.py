@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from tests.models.build import Net
+from tests.models.build import Graph, Net
 from tests.transforms.row_loops import chain as windows
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -28,7 +28,7 @@ def chain(length: int) -> bytes:
     rng = np.random.default_rng(0)
     net = Net("a long chain")
     graph = net.graph()
-    shape = (1, 8, 8, 4)
+    shape: tuple[int, ...] = (1, 8, 8, 4)
     x = graph.input("x", shape, scale=0.05)
     skip = x
     for i in range(length):
@@ -40,13 +40,25 @@ def chain(length: int) -> bytes:
             graph.op("RELU", [x], [y], version=2)
         x = y
         if i % 100 == 99:  # another size now and then
-            shape = (1, 8, 8, int(rng.integers(1, 16)))
-            z = graph.tensor(f"pad{i}", shape, scale=0.05)
-            amounts = graph.constant(f"amounts{i}", [[0, 0], [0, 0], [0, 0], [0, 0]])
-            graph.op("MIRROR_PAD", [x, amounts], [z], "MirrorPadOptions")
-            x = skip = z
+            x, shape = resized(graph, x, shape, int(rng.integers(1, 16)))
+            skip = x
     graph.outputs(x)
     return net.finish()
+
+
+def resized(
+    graph: Graph, x: int, shape: tuple[int, ...], channels: int
+) -> tuple[int, tuple[int, ...]]:
+    """The tensor with more channels, padded, or with fewer, cut off; and its shape."""
+    wanted = *shape[:-1], channels
+    y = graph.tensor(f"{channels} of {x}", wanted, scale=0.05)
+    if channels > shape[-1]:
+        amounts = graph.constant(f"amounts{y}", [[0, 0]] * 3 + [[0, channels - shape[-1]]])
+        graph.op("PAD", [x, amounts], [y], "PadOptions")
+    else:
+        parts = graph.constant(f"begin{y}", [0] * 4), graph.constant(f"size{y}", wanted)
+        graph.op("SLICE", [x, *parts], [y], "SliceOptions")
+    return y, wanted
 
 
 def bottlenecks(blocks: int) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fuzz.seeds import packed
 from tests.models.build import Graph, Net, schema
+from tests.models.handmade_flow import call_once, if_else, while_loop
 from tests.tflm.operator_models import MODELS
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import ModelError
@@ -94,6 +95,73 @@ def test_parts_that_do_not_fit(name: str, spoil: Spoil, words: str) -> None:
 @pytest.mark.parametrize("name", list(MODELS))
 def test_every_operator_that_tflm_registers_passes(name: str) -> None:
     read_model(MODELS[name]())
+
+
+def _operator(model: Any, kind: str) -> Any:
+    code = getattr(schema.BuiltinOperator, kind)
+    codes = [c.builtinCode for c in model.operatorCodes]
+    return next(op for op in model.subgraphs[0].operators if codes[op.opcodeIndex] == code)
+
+
+def _without_a_result(model: Any, kind: str, graph: int) -> None:
+    model.subgraphs[graph].outputs = model.subgraphs[graph].outputs[1:]
+
+
+def _with_a_result(model: Any, kind: str, graph: int) -> None:
+    model.subgraphs[graph].outputs = [0]
+
+
+def _without_an_operand(model: Any, kind: str, graph: int) -> None:
+    op = _operator(model, kind)
+    op.inputs = op.inputs[:graph]
+
+
+CALLS: list[tuple[Callable[[], bytes], str, Callable[[Any, str, int], None], int, str]] = [
+    (while_loop, "WHILE", _without_a_result, 1, "expects 1 back, but it takes 2 and returns 0"),
+    (while_loop, "WHILE", _without_a_result, 2, "expects 2 back, but it takes 2 and returns 1"),
+    (while_loop, "WHILE", _without_an_operand, 1, "carries 1 tensors from turn to turn"),
+    (if_else, "IF", _without_a_result, 1, "expects 1 back, but it takes 1 and returns 0"),
+    (if_else, "IF", _without_a_result, 2, "expects 1 back, but it takes 1 and returns 0"),
+    (if_else, "IF", _without_an_operand, 1, "with 0 tensors and expects 1 back, but it takes 1"),
+    (if_else, "IF", _without_an_operand, 0, "has no condition"),
+    (call_once, "CALL_ONCE", _with_a_result, 1, "takes 0 and returns 1"),
+]
+
+
+@pytest.mark.parametrize(("make", "kind", "spoil", "where", "words"), CALLS)
+def test_graphs_that_take_or_return_something_else(
+    make: Callable[[], bytes],
+    kind: str,
+    spoil: Callable[[Any, str, int], None],
+    where: int,
+    words: str,
+) -> None:
+    read_model(make())
+    model = schema.ModelT.InitFromPackedBuf(make(), 0)
+    spoil(model, kind, where)
+    with pytest.raises(ModelError) as caught:
+        read_model(packed(model))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "CONCATENATION"])
+def test_an_operator_whose_options_are_left_out_has_their_defaults(kind: str) -> None:
+    """A file may leave them out. Planned for lean firmware, which looks at activations."""
+    from tflm_planner.pipeline import api
+
+    net = Net()
+    graph = net.graph()
+    x, y = graph.input("x", (1, 8), scale=0.05), graph.tensor("y", (1, 8), scale=0.05)
+    z = graph.tensor("z", (1, 8), scale=0.05)
+    weights = [graph.constant("w", np.eye(8), "int8", scale=np.full(8, 0.01))]
+    graph.op(kind, [x, *(weights if kind.startswith("FULLY") else ())], [y])
+    graph.op("RELU", [y], [z])
+    graph.outputs(z)
+    data = net.finish()
+    kernels = api.kernels_of(api.load_target("cortex-m4/cmsis-nn+lean"))
+    options = api.PlanOptions(api.MemoryOptions(kernels=kernels), verify=None)
+    operators = [op.kind for op in read_model(api.plan(data, options=options).data).ops()]
+    assert operators == (["FULLY_CONNECTED", "RELU"] if kind.startswith("FULLY") else ["RELU"])
 
 
 def _convolution(stride: int, rank: int = 4, height: int = 8) -> bytes:

@@ -11,7 +11,8 @@ from tests.models.small import One, bottleneck
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
-from tflm_planner.transforms.tile.box_plan import Split
+from tflm_planner.transforms.tile.box_plan import HALOS, Halo, Split
+from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import largest_sum
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 
@@ -118,6 +119,22 @@ def test_schemes_that_are_not_valid():
         assert "no result of the region is a sum" in tiled(data, sums(2, *ops), inexact=True)[1][0]
     _, (note, *_) = tiled(data, sums(2, 0, 1, 2, 3, 4), inexact=True)
     assert "CONV_2D 'b' is no output and would be split along its reduce axis" in note
+
+
+@needs_tflm
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("halo", HALOS)
+def test_a_sum_has_no_halos_to_keep(halo: Halo, border: Border):
+    net, graph, x = start((1, 5, 5, 8))
+    y = relu(graph, x, (1, 5, 5, 8), "a")
+    graph.outputs(conv(graph, y, (1, 5, 5, 8), "b"))
+    data = net.finish()
+    how = TiledRegion((0, 1), ((SUM, 4),), halo, border)
+    made, (note, *_) = tiled(data, how, inexact=True)
+    if halo == "recompute":
+        assert note.startswith("tiled") and apart(data, made).max() <= 1
+    else:
+        assert f"no halo that halo={halo} could keep" in note
 
 
 @needs_tflm

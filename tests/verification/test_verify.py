@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,21 @@ import pytest
 from tests.conftest import CNN, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS
-from tests.models.registry import IMAGE, conv, relu, start
+from tests.models.registry import IMAGE, SCALE, conv, relu, start
 from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
+from tflm_planner.support.errors import ModelError
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options, verify
 from tflm_planner.verification import compare as compare_module
-from tflm_planner.verification.session import RuntimeFailureError, Session
+from tflm_planner.verification.session import (
+    RuntimeFailureError,
+    RuntimeTimeoutError,
+    Session,
+)
 
 
 class Crashing(Session):
@@ -64,6 +70,85 @@ def test_a_crash_is_the_results_fault_unless_the_original_crashes_too(
     assert check.status == status and reason in check.detail
 
 
+class Silent(Session):
+    """The runtime of the result gives so many answers (the first is that it has loaded), then none
+    in time."""
+
+    answers = 0
+
+    def __init__(self, runtime: str, model: Path, **more: Any) -> None:
+        super().__init__(runtime, model, **more)
+        self.left = self.answers if model.stem == "result" else 1000
+
+    def receive(self) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeTimeoutError("no answer within 1 s")
+        return super().receive()
+
+
+class SilentLater(Silent):
+    """It loads, and answers once."""
+
+    answers = 2
+
+
+@pytest.mark.parametrize("session", [Silent, SilentLater])
+def test_a_result_that_does_not_answer_in_time_is_no_difference(
+    session: type[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may be busy: that must decide nothing."""
+    monkeypatch.setattr(compare_module, "Session", session)
+    data = CNN.read_bytes()
+    with pytest.raises(ModelError, match="nothing is proved"):
+        verify(data, data, Options(inputs=2, runtimes=("LiteRT",)))
+
+
+class OriginalEnds(Session):
+    """The runtime of the original is killed at its third input."""
+
+    def __init__(self, runtime: str, model: Path, **more: Any) -> None:
+        super().__init__(runtime, model, **more)
+        self.model, self.left = model, 2
+
+    def send(self, values: list[Any]) -> None:
+        if self.model.stem == "original" and self.left == 0:
+            assert kill_children(str(self.model), signal.SIGSEGV) == 1
+        self.left -= 1
+        with suppress(RuntimeFailureError):  # what is sent may meet the end
+            super().send(values)
+
+
+@posix_only
+@pytest.mark.usefixtures("started_children")
+def test_an_original_that_ends_early_is_compared_so_far_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compare_module, "Session", OriginalEnds)
+    data = CNN.read_bytes()
+    (check,) = verify(data, data, Options(inputs=5, runtimes=("LiteRT",))).checks
+    assert (check.status, check.inputs) == ("equal", 2)
+    assert "stopped at" in check.detail and "SIGSEGV" in check.detail
+
+
+@needs_tflm
+@pytest.mark.parametrize("runtime", ["LiteRT", "TFLM"])
+def test_outputs_that_never_change_are_told(runtime: str) -> None:
+    """Equality proves nothing then."""
+
+    def times(factor: int) -> bytes:
+        net, graph, x = start()
+        y = graph.tensor("y", IMAGE, scale=SCALE)
+        graph.op("MUL", [x, graph.constant("c", [factor], "int8", scale=0.5)], [y], "MulOptions")
+        graph.outputs(y)
+        return net.finish()
+
+    options = Options(inputs=3, runtimes=(runtime,))
+    for factor, vary in ((0, False), (2, True)):
+        (check,) = verify(times(factor), times(factor), options).checks
+        assert (check.status, check.outputs_vary) == ("equal", vary), factor
+
+
 @needs_tflm
 @pytest.mark.parametrize("runtime", ["LiteRT", "TFLM"])
 def test_a_session_that_ends_well_did_not_crash(runtime: str) -> None:
@@ -92,8 +177,6 @@ def test_every_output_is_compared(runtime: str) -> None:
 
 
 def test_models_with_other_outputs_are_not_compared() -> None:
-    from tflm_planner.support.errors import ModelError
-
     with pytest.raises(ModelError, match="different"):
         verify(MODELS["chain"].make(), CNN.read_bytes())
 

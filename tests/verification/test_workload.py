@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.models.build import Graph, Net
 from tests.models.counted_loops import changing, counting
 from tests.models.handmade_flow import if_else, while_in_if, while_loop
 from tests.models.random_loops import random_loops_model
@@ -39,6 +40,70 @@ def test_graphs_run_as_often_as_their_conditions_say(data: bytes, times: dict[st
     assert runs.decided and not runs.too_many
 
 
+@pytest.mark.parametrize(
+    ("data", "operators", "last"),
+    [(while_loop(), 3 + 4 + 3 * 2, "RELU"), (changing("MUL", limit=100), 1 + 8 + 7, "WHILE")],
+    ids=["counted", "doubled"],
+)
+def test_exactly_so_many_operators_may_run(data: bytes, operators: int, last: str) -> None:
+    model = read_model(data)
+    enough, short = runs_of(model, operators), runs_of(model, operators - 1)
+    assert (enough.too_many, enough.most) == (False, operators)
+    assert (short.too_many, short.most) == (True, operators - 1)
+    assert enough.longest is None
+    loop = short.longest
+    assert (loop and loop.kind) == ("WHILE" if last == "WHILE" else None), "which was under way"
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_branch_that_is_known_not_to_run_does_not_count(flag: bool) -> None:
+    """IF(flag): a loop to a limit that is handed over, behind something else."""
+    runs, found = by_name(loop_in_a_branch(flag=flag, limit=5))
+    assert runs.decided
+    assert found == ({"main": 1, "then": 1, "test": 6, "body": 5} if flag else _OTHER)
+
+
+_OTHER = {"main": 1, "else": 1}
+
+
+def loop_in_a_branch(*, flag: bool, limit: int) -> bytes:
+    """IF(flag, x, limit): the limit, counted to; or x."""
+    net = Net()
+    main, then, other, test, body = (
+        net.graph(name) for name in ("main", "then", "else", "test", "body")
+    )
+
+    def ports(graph: Graph) -> tuple[int, int]:
+        return graph.input("a", (1,), "int32"), graph.input("n", (1,), "int32")
+
+    i, n = ports(test)
+    goes_on = test.tensor("goes_on", (1,), "bool")
+    test.op("LESS", [i, n], [goes_on], "LessOptions")
+    test.outputs(goes_on)
+    i, n = ports(body)
+    more = body.tensor("more", (1,), "int32")
+    body.op("ADD", [i, body.constant("one", [1])], [more], "AddOptions")
+    body.outputs(more, n)
+    _, n = ports(then)
+    ends = [then.tensor(name, (1,), "int32") for name in ("end", "m")]
+    called = {"condSubgraphIndex": test.index, "bodySubgraphIndex": body.index}
+    then.op("WHILE", [then.constant("zero", [0]), n], ends, "WhileOptions", **called)
+    then.outputs(ends[0])
+    other.outputs(ports(other)[0])
+    x, y = main.input("x", (1,), "int32"), main.tensor("y", (1,), "int32")
+    operands = [main.constant("flag", [flag], "bool"), x, main.constant("limit", [limit])]
+    called = {"thenSubgraphIndex": then.index, "elseSubgraphIndex": other.index}
+    main.op("IF", operands, [y], "IfOptions", **called)
+    main.outputs(y)
+    return net.finish()
+
+
+def test_an_operand_that_is_left_out_is_not_known() -> None:
+    model = read_model(if_else())
+    model.main.ops[1].inputs[0] = None
+    assert sum(runs_of(model).times.values()) == 3, "both branches may run"
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_turns_are_those_of_the_proof(seed: int) -> None:
     model = read_model(random_loops_model(seed))
@@ -66,8 +131,9 @@ def test_a_loop_without_an_end_is_not_run(data: bytes) -> None:
     model = read_model(data)
     for runtime in ("LiteRT", "TFLM"):
         why = why_unfit(model, runtime)
-        assert why is not None and "its loops run more than" in why and "turns counted" in why
-    with pytest.raises(ModelError, match="its loops run more than"):
+        assert why is not None and "its loops run more than" in why
+        assert "turns counted (in WHILE 'end')" in why and "fewer turns" in why
+    with pytest.raises(ModelError, match=r"its loops run more than .*--no-verify writes it"):
         api.plan(data, None)
 
 

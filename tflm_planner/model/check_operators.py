@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+from tflm_planner.model.flow_rules import branches, loop, start
 from tflm_planner.model.ir import Model, Op, Tensor, quote
 from tflm_planner.model.operator_rules import (
     Fault,
@@ -99,6 +100,9 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "STRIDED_SLICE": (strided_slice,),
     "GATHER": (at_least(2), gather),
     "SVDF": (svdf,),
+    "WHILE": (loop,),
+    "IF": (branches,),
+    "CALL_ONCE": (start,),
 }
 """What must hold for an operator, in this order: later rules count on earlier ones."""
 

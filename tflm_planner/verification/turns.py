@@ -47,33 +47,39 @@ class _TooManyError(Exception):
 @dataclass(frozen=True)
 class Runs:
     """times: how often each graph runs, as far as that is known. decided: whether no input decides
-    how often a loop turns. too_many: more operators run than `most`."""
+    how often a loop turns. too_many: more operators run than `most`. longest: the loop that was
+    under way then, the innermost; None without one."""
 
     times: Mapping[Graph, int]
     decided: bool
     too_many: bool
     most: int
+    longest: Op | None = None
 
 
-def runs_of(model: Model) -> Runs:
-    """What one invoke of a model runs, up to a number of operators that the file's size allows."""
-    most = _FREE_RUNS + model.file_size // _BYTES_A_RUN
+def runs_of(model: Model, most: int | None = None) -> Runs:
+    """What one invoke of a model runs, up to a number of operators: if None, up to that which the
+    file's size allows."""
+    if most is None:
+        most = _FREE_RUNS + model.file_size // _BYTES_A_RUN
     if not any(op.graphs for op in model.ops()):
         return Runs({model.main: 1}, decided=True, too_many=False, most=most)
     walk = _Walk(most)
     try:
         walk.run(model.main, [None] * len(model.main.inputs))
     except _TooManyError:
-        return Runs(walk.times, walk.decided, too_many=True, most=most)
+        return Runs(walk.times, walk.decided, True, most, next(reversed(walk.turning), None))
     return Runs(walk.times, walk.decided, too_many=False, most=most)
 
 
 class _Walk:
-    """Runs a model's control flow. None stands for values that are not known."""
+    """Runs a model's control flow. None stands for values that are not known. turning: the loops
+    that are under way, from the outermost on."""
 
     def __init__(self, most: int) -> None:
         self.times: Counter[Graph] = Counter()
         self.decided = True
+        self.turning: list[Op] = []
         self._left = most
         self._constants: Known = {}
         self._mixer = Mixer()
@@ -113,8 +119,11 @@ class _Walk:
         graphs = [graph for called in op.graphs.values() for graph in called]
         if op.kind == "WHILE" and {*op.graphs} == {CONDITION, BODY} and len(graphs) == 2:
             test, body = op.graphs[CONDITION][0], op.graphs[BODY][0]
+            self.turning.append(op)
             self._check_counted(op, test, body)
-            return self._turn(test, body, values)
+            results = self._turn(test, body, values)
+            self.turning.pop()
+            return results
         if op.kind == "IF" and values and values[0] is not None and len(graphs) == 2:
             name = THEN if values[0].data.any() else ELSE
             return self.run(op.graphs[name][0], values[1:])

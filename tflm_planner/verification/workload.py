@@ -37,9 +37,11 @@ def why_unfit(model: Model, runtime: str) -> str | None:
         )
     runs = runs_of(model)
     if runs.too_many:
+        where = "" if runs.longest is None else f" (in {runs.longest.label})"
         return (
-            f"its loops run more than {runs.most:,} operators, turns counted: too many to be run "
-            f"here for a file of {model.file_size:,} bytes"
+            f"its loops run more than {runs.most:,} operators, turns counted{where}: too many to "
+            f"be run here for a file of {model.file_size:,} bytes; fewer turns of more rows each "
+            "take fewer"
         )
     most = MOST_MACS + _RUN_MACS_A_BYTE * model.file_size
     if (work := macs_of(model, runs)) > most:

@@ -6,12 +6,14 @@ import pytest
 
 from tests.models.counted_loops import counting
 from tests.models.small import Chain, One
-from tests.transforms.row_loops import planned
+from tests.transforms.row_loops import chain, planned, streamed
 from tests.verification.terms.proofs import HOST, forged, proof
 from tflm_planner.model.serde import read_model
+from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.verification.terms import prove_by_terms
 from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.values import InexpressibleError
+from tflm_planner.verification.turns import runs_of
 from tflm_planner.verification.workload import why_unfit
 
 
@@ -55,9 +57,25 @@ def test_a_loop_counts_with_every_turn() -> None:
 def test_operators_that_run_are_counted() -> None:
     op = read_model(counting(2)).graphs[2].ops[0]
     allowance = Allowance(1000)
-    allowance.spend(op, 1 << 13)
+    allowance.spend(op, 1 << 15)
     with pytest.raises(InexpressibleError, match="operators run, turns counted"):
         allowance.spend(op, 1000)
+
+
+def test_a_loop_over_a_deep_network_of_a_large_image_stays_below_every_bound() -> None:
+    """46 convolutions of 224 x 224 pixels, one row of the result a turn: all runs that a proof and
+    a runtime may make suffice for half as many more turns."""
+    layers = [(3, 2, 8), *[(1, 1, 16), (3, 1, 16), (1, 1, 8)] * 15]
+    whole = LoopedRegion(tuple(range(len(layers))), 1)
+    made, (note, *_) = streamed(chain(*layers, size=224), whole)
+    assert note.startswith("streamed 46 operators")
+    model = read_model(made)
+    runs, allowance = runs_of(model), Allowance(model.file_size)
+    assert not runs.too_many and sum(runs.times.values()) > 200
+    for graph in model.graphs:
+        for op in graph.ops:
+            allowance.spend(op, runs.times[graph] * 3 // 2)
+    assert all(why_unfit(model, runtime) is None for runtime in ("LiteRT", "TFLM"))
 
 
 def test_macs_and_elements_grow_with_the_file() -> None:

@@ -53,6 +53,19 @@ def test_products_by_integers_stay_exact(inner: int, largest: int) -> None:
         assert made[lane].tolist() == wanted
 
 
+@pytest.mark.parametrize("count", [1, 9, 40])
+@pytest.mark.parametrize("largest", [1, 255, 1 << 17])
+def test_weighted_sums_stay_exact(count: int, largest: int) -> None:
+    """Also where they are more than may be summed up before they are reduced."""
+    parts = [residues(3, 4) for _ in range(count)]
+    weights = RNG.integers(-largest, largest + 1, (count, 4))
+    weights[0] = -largest
+    made = field.weighted_sum((p.astype(np.float64) for p in parts), weights, parts[0].shape)
+    for at in np.ndindex(made.shape):
+        row = zip(parts, weights, strict=True)
+        assert int(made[at]) == sum(int(p[at]) * int(w[at[-1]]) for p, w in row) % P
+
+
 def test_products_of_elements_stay_exact() -> None:
     a, b = residues(3, 50), residues(50, 4)
     made = field.times(a, b)

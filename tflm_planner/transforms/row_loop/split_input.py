@@ -16,7 +16,7 @@ offsets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -71,24 +71,24 @@ class SplitModel:
     strips: StripSchedule
 
 
-def ends_of(model: Model) -> list[tuple[int, ...]]:
+def ends_of(model: Model) -> Iterator[tuple[int, ...]]:
     """Where the graph of a model allows a split: for each operator in order, the operators that its
-    result needs among those that depend on the input."""
+    result needs among those that depend on the input. One at a time: all of them together have as
+    many entries as the square of the number of operators."""
     graph = model.main
     if len(graph.inputs) != 1:
-        return []
-    source, needed = graph.inputs[0], dict[Tensor, frozenset[int]]()
-    prefixes: list[tuple[int, ...]] = []
+        return
+    source = graph.inputs[0]
+    needed: dict[Tensor, int] = {}  # bit i: operator i
     for i, op in enumerate(graph.ops):
-        before = [needed.get(t) for t in op.operands()]
-        behind = any(t is source for t in op.operands()) or any(b is not None for b in before)
-        if not behind:
+        before = [needed[t] for t in op.operands() if t in needed]
+        if not before and all(t is not source for t in op.operands()):
             continue
-        region = frozenset((i,)).union(*(b for b in before if b is not None))
-        for t in op.outputs:
-            needed[t] = region
-        prefixes.append(tuple(sorted(region)))
-    return prefixes
+        region = 1 << i
+        for ops in before:
+            region |= ops
+        needed.update(dict.fromkeys(op.outputs, region))
+        yield tuple(k for k, bit in enumerate(reversed(f"{region:b}")) if bit == "1")
 
 
 def can_stream(model: Model) -> bool:

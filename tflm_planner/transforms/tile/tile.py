@@ -76,6 +76,10 @@ def tile_region(
     NotTileableError; the model is then as it was. inexact: whether sums may be split."""
     if not (region.exact or inexact):
         raise NotTileableError("to split a sum changes bits; --allow-inexact does it")
+    if not region.exact and region.halo != "recompute":
+        raise NotTileableError(
+            f"shares of a sum have no halo that halo={region.halo} could keep; leave it out"
+        )
     draft = draft_tiles(model, region, ops)
     note = _note(region, ops, draft)
     draft.commit(ops)

@@ -7,6 +7,7 @@ what keeps 300 million products a matter of a second. This module must not know 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -42,25 +43,25 @@ def residues_of(values: Array) -> Residues:
             np.right_shift(whole, BITS, out=high)
             whole &= P
             whole += high
-        np.greater_equal(whole, P, out=high, casting="unsafe")
-        high *= P
-        whole -= high
         result[start : start + _CHUNK] = whole
-    return result.reshape(values.shape)
+    return below_p(result).reshape(values.shape)
+
+
+def below_p(values: Residues) -> Residues:
+    """Numbers of less than 2 P, each less P if it has one, in place. Those that have none become
+    larger by the subtraction, which wraps around."""
+    return np.minimum(values, values - np.uint32(P), out=values)
 
 
 def add(a: Residues, b: Residues) -> Residues:
     """Sums, element by element, broadcast. Two residues fit into 32 bits."""
-    sums = a + b
-    sums -= (sums >= P).astype(np.uint32) * np.uint32(P)
-    return sums
+    return below_p(a + b)
 
 
 def subtract(a: Residues, b: Residues) -> Residues:
     """Differences, element by element, broadcast."""
-    differences = a - b
-    differences += (a < b).astype(np.uint32) * np.uint32(P)
-    return differences
+    differences = a - b  # of a smaller a, larger by 2^32
+    return np.minimum(differences, differences + np.uint32(P), out=differences)
 
 
 def multiply(a: Residues, b: Residues) -> Residues:
@@ -97,6 +98,21 @@ def times_integers(values: Array, integers: Array) -> Residues:
         shares = [residues_of(chunk[:count, p] @ weights[p]).astype(np.int64) for p in parts]
         products[start : start + count] = residues_of(np.sum(shares, axis=0))
     return products.reshape(*values.shape[:-1], columns)
+
+
+def weighted_sum(parts: Iterable[Floats], integers: Array, shape: tuple[int, ...]) -> Residues:
+    """The sum of arrays of elements (residues in float64), each times small integers of its own: a
+    row of them. shape: of the sum."""
+    largest = int(np.abs(integers).max(initial=1))
+    share = _EXACT // (largest << BITS) - 1  # besides the residue of what was summed up before
+    assert share > 0, "integers too large for exact products"
+    weights = integers.astype(np.float64)
+    sums, product = np.zeros(shape), np.empty(shape)
+    for i, (part, row) in enumerate(zip(parts, weights, strict=True)):
+        if i and i % share == 0:
+            np.copyto(sums, residues_of(sums))
+        sums += np.multiply(part, row, out=product)
+    return residues_of(sums)
 
 
 def times(a: Residues, b: Residues) -> Residues:

@@ -205,14 +205,16 @@ class ArenaStore(Store):
         """The elements that bytes make up."""
         dtype = _dtype_of(tensor)
         width = dtype.itemsize
-        places = np.arange(len(cells.place)) % width
-        fits = (cells.place == places) & (cells.width == width)
         first = cells.element[:, ::width]
-        for i in range(1, width):
-            fits[i::width] &= (cells.element[:, i::width] == first).all(0)
-        is_whole = fits.reshape(-1, width).all(1)
+        is_whole = cells.width[::width] == width
+        for i in range(width):
+            is_whole &= cells.place[i::width] == i
+            if i:
+                is_whole &= cells.width[i::width] == width
+                is_whole &= (cells.element[:, i::width] == first).all(0)
         if is_whole.all():
-            if cells.kind.size and (cells.kind == _KINDS[dtype]).all():
+            kind = _KINDS[dtype]
+            if cells.kind.size and cells.kind[0] == kind and (cells.kind == kind).all():
                 return Values(np.frombuffer(cells.number.tobytes(), dtype), True)
             return Values(first.copy(), False)
         torn = self._hash_torn(cells, width)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.verification.terms.field import LANES, P, Residues
+from tflm_planner.verification.terms.field import LANES, P, Residues, below_p
 
 Words = npt.NDArray[np.uint64]
 """A first axis of WORDS."""
@@ -103,11 +103,9 @@ class Mixer:
         for start in range(0, flat.shape[1], _CHUNK):
             part = slice(start, min(start + _CHUNK, flat.shape[1]))
             chunk = state[:, : part.stop - part.start]
-            for i in range(WORDS):
-                chunk[i] = flat[2 * i + 1, part]
-                chunk[i] <<= np.uint64(32)
-                chunk[i] |= flat[2 * i, part]
-                chunk[i] += words[i, part] if each else words[i]
+            halves = chunk.view(np.uint32).reshape(WORDS, -1, 2)
+            halves[:, :, 0], halves[:, :, 1] = flat[0::2, part], flat[1::2, part]
+            chunk += words[:, part] if each else words[:, None]
             _permute(chunk)
             _put_halves(chunk, result[:, part])
         return result.reshape(LANES, *shape)
@@ -130,9 +128,10 @@ def _permute(state: Words) -> None:
 
 
 def _put_halves(state: Words, result: Residues) -> None:
-    for i in range(WORDS):
-        for half in range(2):
-            part = (state[i] >> np.uint64(32 * half)).astype(np.uint32)
-            folded = (part & np.uint32(P)) + (part >> np.uint32(31))
-            folded[folded >= P] -= np.uint32(P)
-            result[2 * i + half] = folded
+    """Halves of words as residues. Overwrites the words."""
+    halves = state.view(np.uint32)
+    high = halves >> np.uint32(31)
+    halves &= np.uint32(P)
+    halves += high
+    below_p(halves)
+    result[0::2], result[1::2] = halves[:, 0::2], halves[:, 1::2]

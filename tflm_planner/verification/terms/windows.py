@@ -12,6 +12,7 @@ order: every place in the window has factors of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -140,25 +141,36 @@ def depthwise(call: OpCall) -> list[Values] | None:
     times = window.channels[1] // window.channels[0]
     weights = factors(call, 1, 2)  # ([lanes,] 1, Kh, Kw, Co)
     flat = weights.reshape(*weights.shape[:-4], -1, window.channels[1])
-    taps = [np.repeat(t, times, -1) if times > 1 else t for _, t in _taps(window, image)]
     sums = np.empty((LANES, window.batch, *window.output, window.channels[1]), np.uint32)
     step = max(_CACHED // (LANES * window.batch * window.output[1] * window.channels[1]), 1)
     for start in range(0, window.output[0], step):
-        rows = slice(start, min(start + step, window.output[0]))
-        sums[:, :, rows] = _weigh([t[:, :, rows] for t in taps], flat)
+        stop = min(start + step, window.output[0])
+        lines = _lines(window, image, start, stop)
+        if times > 1:
+            lines = np.repeat(lines, times, -1)
+        part = replace(window, output=(stop - start, window.output[1]))
+        sums[:, :, start:stop] = _weigh(part, lines, flat)
     return [call.mix_by(sums, words)]
 
 
-def _weigh(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
-    """Sums of places of windows, each channel by its own weights."""
-    sums = np.zeros(taps[0].shape, np.int64)
-    spare = np.empty(taps[0].shape, np.int64)
-    for place, tap in enumerate(taps):
-        if weights.ndim == 3:
+def _lines(window: Window, image: Residues, start: int, stop: int) -> Residues:
+    """The rows of an image that some rows of the result read."""
+    reach = (window.kernel[0] - 1) * window.dilation[0] + 1
+    down = window.stride[0]
+    return image[:, :, start * down : (stop - 1) * down + reach]
+
+
+def _weigh(window: Window, lines: Residues, weights: npt.NDArray[Any]) -> Residues:
+    """Sums of places of windows over rows of an image, each channel by its own weights."""
+    shape = LANES, window.batch, *window.output, window.channels[1]
+    if weights.ndim == 3:
+        sums = np.zeros(shape, np.int64)
+        for place, tap in _taps(window, lines):
             sums += field.multiply(tap, weights[:, place].reshape(LANES, 1, 1, 1, -1))
-        else:
-            sums += np.multiply(tap, weights[place].astype(np.int64), out=spare)
-    return field.residues_of(sums)
+        return field.residues_of(sums)
+    return field.weighted_sum(
+        (tap for _, tap in _taps(window, lines.astype(np.float64))), weights, shape
+    )
 
 
 def average_pool(call: OpCall) -> list[Values] | None:

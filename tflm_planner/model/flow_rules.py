@@ -1,0 +1,48 @@
+"""What must hold for operators that call sub-graphs: graphs take and return as many tensors as the
+operator hands over and expects. Runtimes copy one after the other, and count on it.
+"""
+
+from __future__ import annotations
+
+from tflm_planner.model.ir import Graph, Op
+from tflm_planner.model.operator_rules import Fault
+
+
+def _misfit(graph: Graph, given: int, expected: int) -> Fault:
+    """Whether a graph has so many inputs and outputs."""
+    if (len(graph.inputs), len(graph.outputs)) == (given, expected):
+        return None
+    return (
+        f"calls the graph {graph.name!r} with {given} tensors and expects {expected} back, but it "
+        f"takes {len(graph.inputs)} and returns {len(graph.outputs)}"
+    )
+
+
+def _first_misfit(op: Op, name: str, given: int, expected: int) -> Fault:
+    graphs = op.graphs.get(name, [])
+    return next((fault for g in graphs if (fault := _misfit(g, given, expected))), None)
+
+
+def loop(op: Op) -> Fault:
+    """WHILE: what a turn returns is what the next one takes; the test returns a condition."""
+    carried = len(op.inputs)
+    if carried != len(op.outputs):
+        return f"carries {carried} tensors from turn to turn, but has {len(op.outputs)} results"
+    return _first_misfit(op, "condSubgraphIndex", carried, 1) or _first_misfit(
+        op, "bodySubgraphIndex", carried, carried
+    )
+
+
+def branches(op: Op) -> Fault:
+    """IF: both graphs take all operands but the condition."""
+    if not op.inputs:
+        return "has no condition"
+    given, expected = len(op.inputs) - 1, len(op.outputs)
+    return _first_misfit(op, "thenSubgraphIndex", given, expected) or _first_misfit(
+        op, "elseSubgraphIndex", given, expected
+    )
+
+
+def start(op: Op) -> Fault:
+    """CALL_ONCE: the graph only sets variables."""
+    return _first_misfit(op, "initSubgraphIndex", 0, 0)
