@@ -129,7 +129,7 @@ def test_a_sum_has_no_halos_to_keep(halo: Halo, border: Border):
     y = relu(graph, x, (1, 5, 5, 8), "a")
     graph.outputs(conv(graph, y, (1, 5, 5, 8), "b"))
     data = net.finish()
-    how = TiledRegion((0, 1), ((SUM, 4),), halo, border)
+    how = TiledRegion((0, 1), (Split(SUM, 4),), halo, border)
     made, (note, *_) = tiled(data, how, inexact=True)
     if halo == "recompute":
         assert note.startswith("tiled") and apart(data, made).max() <= 1
