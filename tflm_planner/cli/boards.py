@@ -33,7 +33,7 @@ BoardTarget = Annotated[
     str | None,
     typer.Option("--target", "-t", help="Predict for this target, not the one the board says."),
 ]
-Runs = Annotated[int, typer.Option(min=1, max=1000, help="Runs to time.")]
+RunCount = Annotated[int, typer.Option(min=1, max=1000, help="Runs to time.")]
 DEFAULT_RUNS = 10
 
 

@@ -17,7 +17,7 @@ from tflm_planner.cli.shared import (
     AsJson,
     Source,
     Verbose,
-    Workers,
+    WorkerCount,
     exit_on_errors,
     print_json,
     show_progress,
@@ -71,7 +71,7 @@ class CompareArguments:
             "--deep", help="Search for tiles, with more operators, and with the lean library."
         ),
     ] = False
-    workers: Workers = defaults.WORKERS
+    workers: WorkerCount = defaults.WORKERS
     as_json: AsJson = False
     verbose: Verbose = False
 

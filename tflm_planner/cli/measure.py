@@ -20,7 +20,7 @@ from tflm_planner.cli.boards import (
     BoardTarget,
     Patience,
     Port,
-    Runs,
+    RunCount,
     open_station,
 )
 from tflm_planner.cli.choices import Library
@@ -55,7 +55,7 @@ class MeasureArguments:
     port: Port = None
     baud: Baud = DEFAULT_BAUD
     target: BoardTarget = None
-    runs: Runs = DEFAULT_RUNS
+    runs: RunCount = DEFAULT_RUNS
     seed: Seed = defaults.SEED
     steps: Annotated[
         int | None,

@@ -20,7 +20,7 @@ from tflm_planner.cli.boards import (
     BoardTarget,
     Patience,
     Port,
-    Runs,
+    RunCount,
     open_station,
 )
 from tflm_planner.cli.idle import Need, refuse_idle
@@ -57,7 +57,7 @@ class ProfileArguments:
         bool, typer.Option("--tiles", help="Also the tiles that a search would try.")
     ] = False
     target: BoardTarget = None
-    runs: Runs = DEFAULT_RUNS
+    runs: RunCount = DEFAULT_RUNS
     again: Annotated[bool, typer.Option("--again", help="Measure anew what the database has.")] = (
         False
     )

@@ -23,7 +23,7 @@ from tflm_planner.cli.shared import (
     Source,
     TargetName,
     Verbose,
-    Workers,
+    WorkerCount,
     allowed_operators,
     exit_on_errors,
     print_json,
@@ -78,7 +78,7 @@ class StreamInputArguments:
     portable: Annotated[
         bool, typer.Option("--portable", help="A back that every TFLite runtime runs.")
     ] = False
-    workers: Workers = defaults.WORKERS
+    workers: WorkerCount = defaults.WORKERS
     inputs: Inputs = defaults.INPUTS
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Write without proving equality.")

@@ -50,7 +50,7 @@ _LITTLE_EFFORT = 0.05
 """Effort of exact packing for a figure that an option reaches at least."""
 _FIRMWARE = "--firmware"
 
-Attempt = Callable[[PlanOptions], PlannedFile]
+TierAttempt = Callable[[PlanOptions], PlannedFile]
 """Plans the same model by other options, unproved."""
 
 
@@ -68,7 +68,7 @@ class Climb:
     planned: PlannedFile
     search: SearchSummary
     source: str
-    attempt: Attempt
+    attempt: TierAttempt
     on_progress: Progress
     stop: Stop
 

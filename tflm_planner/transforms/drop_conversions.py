@@ -22,7 +22,7 @@ from tflm_planner.model.quantization import is_shifted
 _INTEGERS = frozenset({"int8", "uint8", "int16"})
 
 
-Side = Literal["input", "output"]
+GraphSide = Literal["input", "output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ConvertedEnd:
     new type stands for scale * (q - zero_point). shift: what to add to a byte of the old type to
     get one of the new type; None where the old type is float32."""
 
-    side: Side
+    side: GraphSide
     name: str
     type: str
     was: str
@@ -127,7 +127,7 @@ def _drop_output_conversion(model: Model, graph: Graph, outer: Tensor, inner: Te
     drop_operators(model, graph, [conversion])
 
 
-def _converted_end(side: Side, outer: Tensor, inner: Tensor) -> ConvertedEnd:
+def _converted_end(side: GraphSide, outer: Tensor, inner: Tensor) -> ConvertedEnd:
     inside, outside = inner.quantization.single, outer.quantization.single
     assert inside is not None
     scale, zero = inside

@@ -37,7 +37,7 @@ _FREE_RUNS = 1 << 17
 """Operators run, for any file: a second's work here, and less for a runtime."""
 _BYTES_A_RUN = 16
 """Of the file, for each operator more."""
-Known = dict[Tensor, Values]
+KnownValues = dict[Tensor, Values]
 
 
 class _TooManyError(Exception):
@@ -81,7 +81,7 @@ class _Walk:
         self.decided = True
         self.turning: list[Op] = []
         self._left = most
-        self._constants: Known = {}
+        self._constants: KnownValues = {}
         self._mixer = Mixer()
         self._symbols = Symbols(self._mixer)
 
@@ -99,7 +99,7 @@ class _Walk:
                     known[tensor] = value
         return [self._value(t, known) for t in graph.outputs]
 
-    def _results(self, op: Op, known: Known) -> Sequence[Values | None]:
+    def _results(self, op: Op, known: KnownValues) -> Sequence[Values | None]:
         if op.graphs:
             return self._call(op, [self._value(t, known) for t in op.inputs])
         if has_side_effects(op) or not _may_decide(op):
@@ -149,12 +149,12 @@ class _Walk:
                 return values
             values = self.run(body, values)
 
-    def _operand(self, op: Op, tensor: Tensor, known: Known) -> Values | None:
+    def _operand(self, op: Op, tensor: Tensor, known: KnownValues) -> Values | None:
         if reads_shape_alone(op):
             return Values(np.broadcast_to(np.int8(0), tensor.shape or ()), True)
         return self._value(tensor, known)
 
-    def _value(self, tensor: Tensor | None, known: Known) -> Values | None:
+    def _value(self, tensor: Tensor | None, known: KnownValues) -> Values | None:
         if tensor is None or not _is_small(tensor):
             return None
         if not tensor.is_constant:

@@ -21,7 +21,7 @@ from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
 from tflm_planner.tflm.kernels.prepare import (
     Keeps,
     PersistentAllocation,
-    Step,
+    PrepareStep,
     TempBuffer,
     scale_count_of,
 )
@@ -209,7 +209,7 @@ class AllocationReplay:
             ((tails[allocated] + top, top) for allocated, top in extents), default=(0, 0)
         )
 
-    def _prepare(self, log: Log, steps: Sequence[Step], base: int) -> int:
+    def _prepare(self, log: Log, steps: Sequence[PrepareStep], base: int) -> int:
         """One operator's Prepare above `base`. Returns temporary memory in use at its end."""
         fetched: list[_Fetched] = []
         top = base

@@ -48,7 +48,7 @@ class TempBuffer:
     size: int
 
 
-Step = PersistentAllocation | TempBuffer | Tensor
+PrepareStep = PersistentAllocation | TempBuffer | Tensor
 """A tensor stands for its fetch."""
 
 

@@ -21,7 +21,12 @@ from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations, operator_allocations
-from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step, TempBuffer, scale_count_of
+from tflm_planner.tflm.kernels.prepare import (
+    PersistentAllocation,
+    PrepareStep,
+    TempBuffer,
+    scale_count_of,
+)
 from tflm_planner.tflm.lean import pool as lean
 from tflm_planner.tflm.targets import Target
 
@@ -112,7 +117,7 @@ def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
     return lean.parameter_arrays(op)
 
 
-def _drop_allocations(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
+def _drop_allocations(steps: Sequence[PrepareStep], count: int) -> tuple[PrepareStep, ...]:
     """The steps of Prepare without its first `count` persistent allocations, which hold the
     arrays."""
     to_drop = iter(range(count))
@@ -214,7 +219,7 @@ class _Firmware:
 
     def _wrapper_steps(
         self, op: Op, cost: OperatorAllocations, held_arrays: Sequence[bytes]
-    ) -> list[Step]:
+    ) -> list[PrepareStep]:
         """Temporary memory that the wrapper takes before Prepare runs."""
         if not self.target.is_arduino_2023:
             return [*map(TempBuffer, cost.init), *(TempBuffer(len(array)) for array in held_arrays)]

@@ -27,7 +27,7 @@ import numpy as np
 from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, EstimateLimits, HaloPolicy
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.live_bytes import LiveBytes
-from tflm_planner.tiling.estimate.ranges import Bools, Vector
+from tflm_planner.tiling.estimate.ranges import Bools, IntVector
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.transforms.tile.box_plan import Split
 
@@ -105,7 +105,7 @@ def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator
         )  # fmt: skip
 
 
-def _any(conditions: Iterable[Bools], part_counts: Vector) -> Bools:
+def _any(conditions: Iterable[Bools], part_counts: IntVector) -> Bools:
     """For which part counts one of the conditions holds."""
     return reduce(np.logical_or, conditions, np.zeros(len(part_counts), np.bool_))
 

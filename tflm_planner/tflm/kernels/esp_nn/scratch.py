@@ -37,7 +37,7 @@ _S16_LIMIT = 48 * 1024
 """The same for copies as int16."""
 _P4_CACHE = 32768
 """Share of the P4's first-level cache that a tile may take."""
-Pair = tuple[int, int]
+IntPair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class ConvShape:
     """What Prepare hands to ESP-NN; pairs are (height, width). depth: input channels. channels:
     output channels. multiplier: output channels per input channel, of depthwise convolutions."""
 
-    image: Pair
-    output: Pair
-    kernel: Pair
-    stride: Pair
-    pad: Pair
+    image: IntPair
+    output: IntPair
+    kernel: IntPair
+    stride: IntPair
+    pad: IntPair
     depth: int
     channels: int
     multiplier: int = 1
@@ -70,7 +70,7 @@ class ConvShape:
         return self.kernel[0] * self.kernel[1]
 
     @property
-    def beyond(self) -> Pair:
+    def beyond(self) -> IntPair:
         """Rows below and columns at the right of the image that ESP-NN takes the windows to reach:
         often more than they do."""
         reach = [
@@ -82,7 +82,7 @@ class ConvShape:
         return reach[0], reach[1]
 
     @property
-    def trailing(self) -> Pair:
+    def trailing(self) -> IntPair:
         """Rows below and columns at the right of the image that the windows do reach."""
         reach = [
             (out - 1) * step + kernel - pad - size
@@ -92,7 +92,7 @@ class ConvShape:
         ]
         return max(reach[0], 0), max(reach[1], 0)
 
-    def elements_with(self, margins: Pair, channels: int) -> int:
+    def elements_with(self, margins: IntPair, channels: int) -> int:
         """Elements of the image with so many more rows and columns."""
         return (self.image[0] + margins[0]) * (self.image[1] + margins[1]) * channels
 
