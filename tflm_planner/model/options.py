@@ -7,7 +7,7 @@ write names: `stride_h` is the schema's `strideH`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ class OperatorOptions:
         """The name of the table in the schema, such as "Conv2DOptions"; empty without one."""
         return "" if self.table is None else type(self.table).__name__.removesuffix("T")
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Mapping[str, Any]:
         """All fields, by the schema's names."""
         return {} if self.table is None else members(self.table)
 
