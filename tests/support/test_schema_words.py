@@ -1,4 +1,4 @@
-"""The generated TFLite schema stays in `model/`: nothing above names its fields, or looks at `raw`."""
+"""The generated TFLite schema stays in `model/`: nothing above names its fields, or reads `raw`."""
 
 from __future__ import annotations
 
