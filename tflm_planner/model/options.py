@@ -76,27 +76,25 @@ class OperatorOptions:
 
     def number(self, field: str, default: int = 0) -> int:
         """A field by its name in the schema."""
-        return int(getattr(self.table, field, default) or 0)
-
-    def _pair(self, rows: str, columns: str) -> tuple[int, int]:
-        return self.number(rows, 1), self.number(columns, 1)
+        return getattr(self.table, field, default)
 
     # --- windows: all pairs are (height, width) ---
 
     @property
     def stride(self) -> tuple[int, int]:
         """Rows and columns from one window to the next."""
-        return self._pair("strideH", "strideW")
+        return getattr(self.table, "strideH", 1), getattr(self.table, "strideW", 1)
 
     @property
     def dilation(self) -> tuple[int, int]:
         """Rows and columns from one element of a window to the next."""
-        return self._pair("dilationHFactor", "dilationWFactor")
+        table = self.table
+        return getattr(table, "dilationHFactor", 1), getattr(table, "dilationWFactor", 1)
 
     @property
     def pool_size(self) -> tuple[int, int]:
         """The window of a pool; convolutions have theirs from their filters."""
-        return self._pair("filterHeight", "filterWidth")
+        return getattr(self.table, "filterHeight", 1), getattr(self.table, "filterWidth", 1)
 
     @property
     def padding(self) -> int:
