@@ -55,12 +55,12 @@ class OperatorOptions:
 
     def key(self) -> Hashable:
         """Equal for equal options of one table."""
-        values = tuple(self.fields().values())
+        kind, values = type(self.table), tuple(self.fields().values())
         try:
             hash(values)
         except TypeError:  # an array among them
             values = tuple(v if isinstance(v, Hashable) else tuple(v) for v in values)
-        return self.name, values
+        return kind, values
 
     def changed(self, **fields: object) -> OperatorOptions:
         """The same with other values of these fields, which the table must have. Several integers
