@@ -7,7 +7,7 @@ write names: `stride_h` is the schema's `strideH`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,18 +49,18 @@ class OperatorOptions:
         """The name of the table in the schema, such as "Conv2DOptions"; empty without one."""
         return "" if self.table is None else type(self.table).__name__.removesuffix("T")
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Mapping[str, Any]:
         """All fields, by the schema's names."""
         return {} if self.table is None else members(self.table)
 
     def key(self) -> Hashable:
         """Equal for equal options of one table."""
-        values = tuple(self.fields().values())
+        kind, values = type(self.table), tuple(self.fields().values())
         try:
             hash(values)
         except TypeError:  # an array among them
             values = tuple(v if isinstance(v, Hashable) else tuple(v) for v in values)
-        return self.name, values
+        return kind, values
 
     def changed(self, **fields: object) -> OperatorOptions:
         """The same with other values of these fields, which the table must have. Several integers
@@ -76,27 +76,25 @@ class OperatorOptions:
 
     def number(self, field: str, default: int = 0) -> int:
         """A field by its name in the schema."""
-        return int(getattr(self.table, field, default) or 0)
-
-    def _pair(self, rows: str, columns: str) -> tuple[int, int]:
-        return self.number(rows, 1), self.number(columns, 1)
+        return getattr(self.table, field, default)
 
     # --- windows: all pairs are (height, width) ---
 
     @property
     def stride(self) -> tuple[int, int]:
         """Rows and columns from one window to the next."""
-        return self._pair("strideH", "strideW")
+        return getattr(self.table, "strideH", 1), getattr(self.table, "strideW", 1)
 
     @property
     def dilation(self) -> tuple[int, int]:
         """Rows and columns from one element of a window to the next."""
-        return self._pair("dilationHFactor", "dilationWFactor")
+        table = self.table
+        return getattr(table, "dilationHFactor", 1), getattr(table, "dilationWFactor", 1)
 
     @property
     def pool_size(self) -> tuple[int, int]:
         """The window of a pool; convolutions have theirs from their filters."""
-        return self._pair("filterHeight", "filterWidth")
+        return getattr(self.table, "filterHeight", 1), getattr(self.table, "filterWidth", 1)
 
     @property
     def padding(self) -> int:

@@ -23,9 +23,10 @@ _BYTES = {"int8", "uint8"}
 class Quantization:
     """Scales and zero points of a tensor: none, one, or one for each place along `axis`.
 
-    scales: each exactly a float32. raw: what else the file says (the range of the floats that the
-    numbers were made of, and quantisation of other kinds), carried along untouched; None where the
-    file has no quantisation for the tensor, or where it was made here.
+    scales: each exactly a float32; one that is not a number stays so, whatever its bits say more.
+    raw: what else the file says (the range of the floats that the numbers were made of, and
+    quantisation of other kinds), carried along untouched; None where the file has no quantisation
+    for the tensor, or where it was made here.
     """
 
     scales: tuple[float, ...] = ()

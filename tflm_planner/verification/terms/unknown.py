@@ -33,9 +33,8 @@ def hash_operands(
 
 def _digest(call: OpCall, state: Residues | None, variables: Sequence[int | None]) -> Residues:
     op = call.op
-    bias = (
-        PRODUCTS[op.kind].bias if op.kind in PER_CHANNEL else -1
-    )  # no kernel reads its quantisation
+    # No kernel reads the quantisation of such a bias.
+    bias = PRODUCTS[op.kind].bias if op.kind in PER_CHANNEL else -1
     tensors = [t for i, t in enumerate(op.inputs) if i != bias]
     shapes = [None if t is None else t.shape for t in (*op.inputs, *op.outputs)]
     between = [quantisation(t) for t in op.intermediates]
