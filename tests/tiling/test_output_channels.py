@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.conftest import needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.models.wide_scratch import bottleneck, dense, upsampled
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -96,3 +96,13 @@ def test_filters_of_four_bits_are_unpacked_in_parts() -> None:
     found = report_of(dense((128, 64, 16), "int4"), REFERENCE)
     assert found.verified and found.terms is not None and found.terms.status == "equal"
     assert found.after.arena.arena < found.before.arena.arena / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_slowdown", [1.10, 1.15])
+def test_vain_segmentations_end_no_search_where_scratch_is_the_peak(max_slowdown: float) -> None:
+    """ResNet8 on an ESP32-S3: the nine segmentations that promise most need more than no tiles."""
+    on = api.MemoryOptions(kernels=api.kernels_of(api.load_target("esp32s3/esp-nn-1.2.3")))
+    options = api.PlanOptions(on, api.TilePermission(max_slowdown=max_slowdown), verify=None)
+    report = api.plan(published("pretrainedResnet_quant.tflite"), None, options).report
+    assert report.after.arena.arena <= 67_652

@@ -86,7 +86,8 @@ def search_by_permission(
     try:
         if allows_new:
             on_progress("looking for tiles of the firmware's own operators")
-        work_limit = _work_without_new_kinds(workers, options)
+        options = _with_budget_of(workers.evaluator.model.main.ops, options)
+        work_limit = options.search_budget.same_firmware_work
         restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
         part = PartOfStop(stop, share) if allows_new else stop
@@ -108,13 +109,18 @@ def search_by_permission(
     return PermissionResults(own, TilingResult(best, front, evaluated, slower))
 
 
-def _work_without_new_kinds(workers: Workers, options: TilingOptions) -> int:
-    """Operators that the search without new operators may plan."""
-    budget, ops = options.search_budget, workers.evaluator.model.main.ops
+def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:
+    """The options, with the budget for models like these operators."""
+    budget = options.search_budget
     if len(ops) > budget.large_model:
-        return budget.same_firmware_work_large
-    is_bound = _is_scratch_bound(ops, options.kernels)
-    return budget.same_firmware_work_scratch if is_bound else budget.same_firmware_work
+        budget = replace(budget, same_firmware_work=budget.same_firmware_work_large)
+    elif _is_scratch_bound(ops, options.kernels):
+        budget = replace(
+            budget,
+            same_firmware_work=budget.same_firmware_work_scratch,
+            segmentations_without_gain=budget.segmentations_without_gain_scratch,
+        )
+    return replace(options, search_budget=budget)
 
 
 def _is_scratch_bound(ops: Sequence[Op], kernels: TargetKernels) -> bool:
