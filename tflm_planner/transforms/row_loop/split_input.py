@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.draft import Draft, add_input, new_graph
@@ -86,7 +84,9 @@ def ends_of(model: Model) -> Iterator[tuple[int, ...]]:
         before = [needed[t] for t in op.operands() if t in needed]
         if not before and all(t is not source for t in op.operands()):
             continue
-        region = reduce(or_, before, 1 << i)
+        region = 1 << i
+        for operators in before:
+            region |= operators
         needed.update(dict.fromkeys(op.outputs, region))
         yield tuple(k for k, bit in enumerate(reversed(f"{region:b}")) if bit == "1")
 
