@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tests.models.build import Graph, Net
+from tests.models.handmade_flow import signature_per_subgraph
 from tests.transforms.tiled import quick_differences
-from tests.verification.terms.proofs import proof
+from tests.verification.terms.proofs import changed, proof
+from tflm_planner.model.ir import Model
 from tflm_planner.support.errors import ModelError
 
 ROW = (1, 4)
@@ -333,3 +335,23 @@ def test_parts_of_an_image_by_small_weights_are_not_the_image(kind: str) -> None
     whole, parts = image_by_small_weights(kind, 1), image_by_small_weights(kind, 2)
     assert proof(whole, whole).status == "equal"
     assert proof(whole, parts).status == "different"
+
+
+# --- entries --------------------------------------------------------------------------------------
+
+
+def _scale_of_the_second(model: Model) -> None:
+    quantization = model.graphs[1].ops[0].outputs[0].quantization
+    assert quantization is not None and quantization.scale is not None
+    quantization.scale = quantization.scale * 2
+
+
+def test_what_another_signature_offers_is_compared_too() -> None:
+    """TFLM runs the main graph alone, LiteRT any."""
+    data = signature_per_subgraph()
+    right, wrong = proof(data, data), proof(data, changed(data, _scale_of_the_second))
+    assert right.status == "equal" and right.error_log2 is not None
+    assert wrong.status == "different" and "signature 'clip': output 0" in wrong.detail
+    without = proof(data, changed(data, lambda m: m.signatures.clear()))
+    assert without.status == "equal", "a signature that was stripped is nobody's promise"
+    assert without.error_log2 is not None and without.error_log2 < right.error_log2

@@ -85,8 +85,8 @@ def ends_of(model: Model) -> Iterator[tuple[int, ...]]:
         if not before and all(t is not source for t in op.operands()):
             continue
         region = 1 << i
-        for ops in before:
-            region |= ops
+        for operators in before:
+            region |= operators
         needed.update(dict.fromkeys(op.outputs, region))
         yield tuple(k for k, bit in enumerate(reversed(f"{region:b}")) if bit == "1")
 

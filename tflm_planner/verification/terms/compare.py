@@ -9,15 +9,17 @@ See docs/proof.md for why this is a proof, and of what.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.ends import differing_ends
@@ -73,7 +75,33 @@ def prove_by_terms(
             raise InexpressibleError("the result carries no plan")
         return _Comparison(original, result, kernels)
 
-    return conclude(begin)
+    proofs = [conclude(begin)]
+    for key, graphs in _further_entries(original, result):
+        if proofs[-1].status != "equal":
+            break
+        proof = conclude(partial(_Comparison, original, result, None, graphs))
+        detail = proof.detail and f"signature {key!r}: {proof.detail}"
+        proofs.append(replace(proof, detail=detail, culprit=None))  # culprits are of the main graph
+    return _together(proofs)
+
+
+def _further_entries(original: Model, result: Model) -> list[tuple[str, tuple[Graph, Graph]]]:
+    """The graphs that signatures offer besides the main one, in both models. TFLM runs the main
+    graph alone, so that no plan is followed for others."""
+    entries, theirs = entry_graphs(original), {s.key: s.graph for s in result.signatures}
+    return [
+        (s.key, (s.graph, theirs[s.key]))
+        for s in original.signatures
+        if s.key in theirs and any(s.graph is g for g in entries)
+    ]
+
+
+def _together(proofs: Sequence[TermsProof]) -> TermsProof:
+    """Equal if all are, with the sum of their errors; else the last one, which is not."""
+    if proofs[-1].status != "equal":
+        return proofs[-1]
+    errors = [p.error_log2 for p in proofs if p.error_log2 is not None]
+    return TermsProof("equal", math.log2(math.fsum(2.0**e for e in errors)))
 
 
 class TermsComparison(Protocol):
@@ -141,8 +169,16 @@ class Difference:
 class _Comparison:
     """Runs both models, and again to find where they part."""
 
-    def __init__(self, original: Model, result: Model, kernels: TargetKernels | None) -> None:
-        differing = differing_ends(original.main, result.main)
+    def __init__(
+        self,
+        original: Model,
+        result: Model,
+        kernels: TargetKernels | None,
+        graphs: tuple[Graph, Graph] | None = None,
+    ) -> None:
+        """graphs: those that are run, of both; None for the main ones."""
+        self._outer, self._inner = graphs or (original.main, result.main)
+        differing = differing_ends(self._outer, self._inner)
         if differing:
             raise InexpressibleError(f"the models have {differing}")
         self._original, self._result, self._kernels = original, result, kernels
@@ -150,7 +186,7 @@ class _Comparison:
         self._late_copies = False
         self._mixer = Mixer()
         self._symbols = Symbols(self._mixer)
-        ends = inputs_of_both(original.main, result.main, self._symbols, self._mixer)
+        ends = inputs_of_both(self._outer, self._inner, self._symbols, self._mixer)
         self._ours, self._theirs, self._given = ends
 
     @property
@@ -185,7 +221,7 @@ class _Comparison:
             # The original's loops are decided, and those that were made count by themselves.
             return Difference(f"the condition of {lost.op.label} is overwritten in the arena")
         for i, (outer, inner) in enumerate(
-            zip(self._original.main.outputs, self._result.main.outputs, strict=True)
+            zip(self._outer.outputs, self._inner.outputs, strict=True)
         ):
             values = output_as_original(outer, inner, actual[i], self._symbols, self._mixer)
             where = first_unequal(expected[i], values, self._symbols)
@@ -199,15 +235,24 @@ class _Comparison:
         return None
 
     def _run_original(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
-        store = Apart(self._original, self._mixer, self._symbols)
-        allowance = Allowance(self._size)
-        machine = Machine(self._original, store, observe, self._given, allowance=allowance)
+        machine = Machine(
+            self._original,
+            Apart(self._original, self._mixer, self._symbols),
+            observe,
+            self._given,
+            allowance=Allowance(self._size),
+            graph=self._outer,
+        )
         return machine.run(self._ours), machine.state
 
     def _run_result(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
-        late, allowance = self._late_copies, Allowance(self._size)
         machine = Machine(
-            self._result, self._store(), observe, late_copies=late, allowance=allowance
+            self._result,
+            self._store(),
+            observe,
+            late_copies=self._late_copies,
+            allowance=Allowance(self._size),
+            graph=self._inner,
         )
         return machine.run(self._theirs), machine.state
 
@@ -239,11 +284,11 @@ class _Comparison:
         if strange:
             op, element = strange[0]
             what, where = "first at", f", element {element}"
-        elif maker is not None and maker in self._result.main.ops:
+        elif maker is not None and maker in self._inner.ops:
             op, what, where = maker, "elements in other places, written by", ""
         else:
             return Difference("")
-        position = self._result.main.ops.index(op)
+        position = self._inner.ops.index(op)
         said = f", {what} operator {position} of the result ({op.label}){where}"
         return Difference(said, Culprit(position, op.kind, fails=False))
 

@@ -30,6 +30,7 @@ class Hazards:
         self._place = place
         self._builds = tuple(dict.fromkeys((*kernels.builds, REFERENCE)))
         self._known: dict[tuple[Op, Tensor], Lost | None] = {}
+        self._collisions: dict[Op, list[slice]] = {}
 
     def lost_bytes(self, op: Op, operand: Tensor) -> Lost | None:
         """One entry a byte of an operand in the arena; None where nothing is lost."""
@@ -100,6 +101,11 @@ class Hazards:
 
     def collisions(self, op: Op) -> list[slice]:
         """Bytes that two results of an operator share."""
+        if op not in self._collisions:
+            self._collisions[op] = self._find_collisions(op)
+        return self._collisions[op]
+
+    def _find_collisions(self, op: Op) -> list[slice]:
         parts = [
             (self._place[t], self._place[t] + planned_bytes(t))
             for t in op.outputs

@@ -52,9 +52,10 @@ class UndecidedError(InexpressibleError):
 
 
 class Machine:
-    """Runs one model. observe: told of every operator of the main graph and its results. given:
+    """Runs one model. observe: told of every operator of the graph and its results. given:
     results that are taken instead of what an operator would make. late_copies: loops as TFLM had
-    them until July 2026 (see `tflm.control_flow`). allowance: None for that of the model's file."""
+    them until July 2026 (see `tflm.control_flow`). allowance: None for that of the model's file.
+    graph: the one that is run; None for the main one."""
 
     def __init__(
         self,
@@ -65,8 +66,9 @@ class Machine:
         *,
         late_copies: bool = False,
         allowance: Allowance | None = None,
+        graph: Graph | None = None,
     ) -> None:
-        self._model, self._store, self._observe = model, store, observe
+        self._graph, self._store, self._observe = graph or model.main, store, observe
         self._given = given or {}
         self._mixer, self._symbols = store.mixer, store.symbols
         self._late_copies = late_copies
@@ -76,13 +78,12 @@ class Machine:
         self.state: Residues = self._symbols.of_name((1,), "state").data[:, 0]
 
     def run(self, inputs: Sequence[Values | None]) -> list[Values]:
-        """The outputs of the main graph. inputs: None for one that lies in the store already."""
-        main = self._model.main
-        for tensor, values in zip(main.inputs, inputs, strict=True):
+        """The outputs of the graph. inputs: None for one that lies in the store already."""
+        for tensor, values in zip(self._graph.inputs, inputs, strict=True):
             if values is not None and not tensor.is_constant:
                 self._store.write(tensor, values)
-        self._run_graph(main)
-        return [self._store.read(t) for t in main.outputs]
+        self._run_graph(self._graph)
+        return [self._store.read(t) for t in self._graph.outputs]
 
     def _run_graph(self, graph: Graph) -> None:
         for op in graph.ops:
@@ -93,7 +94,7 @@ class Machine:
                 special(self, op)
             else:
                 self._run_op(op, graph)
-            if self._observe is not None and graph is self._model.main:
+            if self._observe is not None and graph is self._graph:
                 self._observe(op, [self._store.read(t) for t in op.outputs])
             self._store.end(op)
 
@@ -109,7 +110,7 @@ class Machine:
             raise InexpressibleError(f"{op.label} calls graphs in a way that is not known")
         has_state = has_side_effects(op)
         operands = tuple(None if t is None else self._operand(op, t, has_state) for t in op.inputs)
-        memory = None if graph is self._model.main else self._memory.setdefault(op, {})
+        memory = None if graph is self._graph else self._memory.setdefault(op, {})
         call = OpCall(op, operands, self._mixer, self._symbols, memory)
         if op in self._given:
             results = [self._given[op]]

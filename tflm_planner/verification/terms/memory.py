@@ -102,6 +102,7 @@ class ArenaStore(Store):
         if min(placement.offsets, default=0) < 0:
             raise InexpressibleError("the plan places a tensor below the arena")
         self._place = dict(zip(line.planned, placement.offsets, strict=False))
+        self._parts: dict[Tensor, slice | None] = {}
         self._scratch: dict[Op, list[slice]] = {}
         for scratch, at in zip(line.scratch, placement.scratch_offsets, strict=True):
             self._scratch.setdefault(scratch.op, []).append(slice(at, at + scratch.size))
@@ -126,8 +127,10 @@ class ArenaStore(Store):
         return Cells(self.mixer.elements(words), *zeros)
 
     def _part(self, tensor: Tensor) -> slice | None:
-        at = self._place.get(tensor)
-        return None if at is None else slice(at, at + planned_bytes(tensor))
+        if tensor not in self._parts:  # loops ask again and again
+            at = self._place.get(tensor)
+            self._parts[tensor] = None if at is None else slice(at, at + planned_bytes(tensor))
+        return self._parts[tensor]
 
     def _part_in_arena(self, tensor: Tensor) -> slice:
         part = self._part(tensor)
@@ -255,10 +258,11 @@ class ArenaStore(Store):
             number = np.frombuffer(np.ascontiguousarray(values.data).tobytes(), np.uint8)
         else:
             kind = number = np.zeros(width * count, np.uint8)
-        places = np.tile(np.arange(width, dtype=np.uint8), count)
+        places = np.zeros((count, width), np.uint8)
+        places[:] = np.arange(width)
         widths = np.full(width * count, width, np.uint8)
         wide = np.repeat(elements, width, 1) if width > 1 else elements
-        self._cells.put(part, Cells(wide, places, widths, kind, number))
+        self._cells.put(part, Cells(wide, places.reshape(-1), widths, kind, number))
 
     def copy(self, source: Tensor, destination: Tensor) -> int:
         """memcpy: onto itself it changes nothing, partly over itself nobody knows."""
