@@ -69,6 +69,8 @@ OFF: dict[str, dict[str, Any]] = {
     "hotspot_finer_tiles": {"none": NEVER},
 }  # fmt: skip
 """Field -> what it is called -> the value that turns a step off, or a rule."""
+LETTERS = {"ds_cnn": "S"}
+"""Network -> its letter, where that is not the first of its name."""
 NOT_SHOWN = frozenset({"jobs_before_processes", "child_poll_seconds", "same_firmware_time_share"})
 """Fields that change nothing in one process without a time limit."""
 
@@ -284,8 +286,8 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _initials(rows: Sequence[Row]) -> str:
-    """The networks by their first letters."""
-    return "".join(dict.fromkeys(r.model[0].upper() for r in rows))
+    """The networks by letters."""
+    return "".join(dict.fromkeys(LETTERS.get(r.model, r.model[0].upper()) for r in rows))
 
 
 def _seconds(rows: Sequence[Row]) -> float:

@@ -21,20 +21,22 @@ class SearchBudget:
     """Every tuning constant of the search, with the reason for it.
 
     Work and sizes of models are counted in operators. What other values cost was measured on up to
-    seven networks by `benchmarks/ablation.py` (docs/ablations.md): I is issue_2513, K
-    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts, R randwire, C the cells of
-    `benchmarks/cells.py`; "own" without new operators, "all" with them. "Not measured" means that
-    none of them shows what another value would cost, or that nobody looked.
+    nine networks by `benchmarks/ablation.py` (docs/ablations.md): I is issue_2513, K kws_ref_model,
+    M mobilenet_v2_035_96, P pretrainedResnet_quant, S ds_cnn, V vww_96_int8, D darts, R randwire, C
+    the cells of `benchmarks/cells.py`; "own" without new operators, "all" with them. A figure is
+    of the smallest arena; one of the "front" is of the bytes within a slowdown, on average over
+    those that are allowed. "Not measured" means that no network shows what another value would
+    cost, or that nobody looked.
     """
 
     # --- work of a whole search ---
 
     search_work: int = 24_000
     """Work of one search of segments, in all its modes. Halved or doubled: nothing on I and K,
-    which leave 19,844 and 20,241; larger networks not measured."""
+    which leave 19,844 and 20,241; halved: nothing on M, P, S and V either."""
     same_firmware_work: int = 10_000
     """Work of the search without new operators: the search with all operators comes across most of
-    the same tilings. Halved: nothing on I and K, 0.93 of the seconds on K; doubled: nothing."""
+    the same tilings. Halved: V own +0.7 %, M own +0.5 %; doubled: nothing on I and K."""
     same_firmware_work_scratch: int = 16_000
     """The same for a small model with an operator whose scratch is larger than its tensors, as on
     an ESP32-S3, where there is more to try. 10,000: V own +21 % there, nothing on P; 24,000: the
@@ -55,24 +57,26 @@ class SearchBudget:
     mode_shares: tuple[float, ...] = (0.1, 0.6, 0.5, 1.0)
     """Bound tiles, bound tiles and loops, unbound tiles, unbound tiles and loops; two modes take
     the last two, three all but the third. The first mode mostly gives the others something to beat.
-    Halved or doubled: nothing on I and K, which do not spend them."""
+    Halved or doubled: nothing on I and K, halved: nothing on M, P, S and V, which do not spend
+    them."""
     shares_without_copies: tuple[float, ...] = (0.85, 1.0)
     """Bound and unbound tiles where no copy is allowed: one can only hope that a plan makes all
-    unbound views free, so that mode gets little. Halved or doubled: nothing on I and K."""
+    unbound views free, so that mode gets little. Halved or doubled: nothing on I and K; halved:
+    nothing on M, P, S and V."""
     segmentation_share: float = 0.75
     """Share of a mode's work for evaluating segments; the rest is for whole models. 0: I own +560
-    %, V own +42 %, K all +6 %; halved, or 1: nothing on I and K."""
+    %, M own +54 %, P own +18 %, V own +12 %; halved, or 1: nothing on K, M, P, S and V."""
     patch_share: float = 0.1
-    """Share of the work that is left for patch stages: they seldom win. Halved or doubled: nothing
-    on I and K."""
+    """Share of the work that is left for patch stages: they seldom win. Halved: nothing on I, K,
+    M, P, S and V."""
 
     # --- which intervals are estimated, and in how many parts ---
 
     part_counts: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
     """Part counts to estimate. Between the first and the last of them, those that divide the axis
     are estimated too: equal steps are a multiple of 16 bytes for some, and only then views. Without
-    those above 10: I own +70 %; without those below 12: K all +6 %. Every second: K own -3 %,
-    nothing else on I and K, 0.6 of the seconds on K."""
+    those above 10: I own +70 %; without those below 12: P own +18 %, V own +7 %, M own +4 %, fronts
+    +9 %. Every second: V own +0.7 %, P all +0.9 %, its front +3.4 %."""
     coarse_part_counts: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 24, 32, 48)
     """The same for large models; neighbours of a candidate try the counts between. Every second, or
     those up to 8 alone: nothing on C."""
@@ -85,30 +89,31 @@ class SearchBudget:
     densenet121 all +7 %. Smaller models are estimated in all part counts."""
     interval_operators: int = 14
     """The longest interval from anywhere: longer ones recompute more than they save. Halved:
-    nothing on I and K; doubled: nothing on I."""
+    P all +0.9 %, fronts of P and M +3.4 and +3.6 %, M own -0.3 %; doubled: nothing on I."""
     far_interval_operators: int = 90
     """The longest interval between two narrow positions: cells with several branches. Halved:
-    nothing on I and K; larger networks not measured."""
+    nothing on I, K, P, S and V, the front of M -0.3 %."""
     narrow_starts: int = 14
-    """Narrow positions before a narrow end at which intervals start. Halved: nothing on I and K;
-    larger networks not measured."""
+    """Narrow positions before a narrow end at which intervals start. Halved: nothing on I, K, P,
+    S and V, the front of M +0.1 %."""
     loop_rows: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16)
     """Rows a turn of a loop that are estimated; the first vain one is the last. Without 1 to 4: I
-    all +51 %; every second: nothing on I and K."""
+    all +51 %, P and M all +8 %; every second: P all +0.9 %, its front +3.4 %."""
 
     # --- segmentations ---
 
     instruction_steps: int = 200
     """Steps in which the dynamic program counts instructions: half a per cent of those allowed.
-    Halved: nothing on I and K."""
+    Halved: nothing on K, M, P, S and V."""
     head_caps: int = 48
-    """Caps on the head that are looked at in one round, about. Halved: nothing on I and K."""
+    """Caps on the head that are looked at in one round, about. Halved: M own +0.5 %, all +0.7
+    %."""
     segmentations_at_once: int = 2
-    """Segmentations that are offered together, so that two processes have work. 1 or 4: nothing on
-    I."""
+    """Segmentations that are offered together, so that two processes have work. 1: M own +0.5 %, P
+    all +0.9 %, fronts +4.4 and +3.4 %; 4: nothing on I."""
     promise_tolerance: int = 100
     """A promise counts as broken when a model needs more by one part in so many. Halved or doubled:
-    nothing on I."""
+    nothing on I; halved: the front of V +0.1 %, nothing on K, M, P and S."""
     promise_slack: int = 200
     """Where more operators are allowed, a segmentation that promises up to one part in so many more
     than the best model is still evaluated: promises are not exact. Without it, or with 1,000,
@@ -116,33 +121,36 @@ class SearchBudget:
     slack: mobilenet_v2_035_144 own would be +0.5 %."""
     branches: int = 24
     """Searches for a segmentation that avoids one segment of another that broke its promise. 0: D
-    all +0.9 %, V all +0.3 %, K own -3 %, nothing on P."""
+    all +0.9 %, V all +0.4 %, the front of S +1.4 %, nothing on K and P."""
     batch: int = 36
-    """Segments or neighbours that are evaluated in one round at most. 24: nothing on I, but
+    """Segments or neighbours that are evaluated in one round at most. 18: M own +1.2 %, V own
+    +0.7 %, P all +0.9 %, fronts up to +8 %. 24: nothing on I, but
     squeezenet_11 own +1.8 % (x86-64); 48: mnasnet_a1 all +0.5 %, darts_imagenet all -0.9 % (both
     Cortex-M4). Else within 0.5 % on the networks and targets of docs/tiers.md."""
     variants_segment: int = 300
     """A segment with more operators, once tiled, is evaluated in one way only. 0: D all +2 %,
-    nothing on I, K and V."""
+    P all +0.9 %, M own +0.5 %, fronts of M and P +3 to +6 %. Halved: nothing on K, M, P, S and
+    V."""
 
     # --- whole models ---
 
     several_orders_model: int = 800
     """A larger tiled model is evaluated in one order, and its neighbours are not. 0: inception_v1
-    own +5.2 %, P own +1.6 %, squeezenet_11 all +0.9 %, for 0.7 of the operators planned. Neighbours
+    own +5.2 %, P own +1.6 %, M own +1.3 %, squeezenet_11 all +0.9 %, fronts up to +8 %. Neighbours
     of models of up to 120 operators alone: yolov5n all +1.8 %."""
     unbound_retries: int = 4
     """Best models with bound views that are evaluated with unbound ones too. 0: darts_imagenet all
-    +1.1 % (x86-64), randwire_224 all +0.2 %, nothing on the 13 networks of docs/ablations.md."""
+    +1.1 % (x86-64), randwire_224 all +0.2 %, nothing on the 15 other networks of
+    docs/ablations.md."""
     neighboured_models: int = 2
     """Best models of which one region is changed at a time, once operators are spelled otherwise. 0
-    or 1: P own +1.2 % (x86-64), and mobilenet_v2_035_96 own -0.5 or +0.1 %. Before spellings, where
+    or 1: V own +0.7 %, M own +0.5 %, the front of K +3.2 %. Before spellings, where
     near models take the places of others: mobilenet_v2_030_80 own +1.9 %; not in a large model:
     without them there randwire_224 own +0.9 %. Around every better model
     in turn, in each mode: nothing more on 13 networks."""
     neighbour_steps: tuple[int, ...] = (-2, -1, 1, 2)
     """By how much a neighbour's ends, part counts and rows differ. Only -2 and -1, only 1 and 2,
-    only -2 and 1: nothing on I, for 0.6 to 0.9 of the seconds."""
+    only -2 and 1: P all +0.9 %, fronts of P and M up to +3.7 %, for 0.8 of the seconds."""
     backward_part_counts: tuple[int, ...] = (4, 8, 16)
     """Part counts of a single operator that is tiled backward. None are looked at on I, K and V;
     they keep a chain of six windows in its place (tests/tiling/test_backward_tiles.py)."""
@@ -152,31 +160,34 @@ class SearchBudget:
     patch_sides: tuple[tuple[int, int], ...] = (
         (2, 2), (3, 3), (4, 4), (5, 5), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (2, 16),
     )  # fmt: skip
-    """Parts of rows and of columns of a patch stage. Every second, either half: nothing on I."""
+    """Parts of rows and of columns of a patch stage. Every second, either half: nothing
+    on I, K, M, P, S and V."""
     patch_stages: int = 8
-    """Patch stages that are evaluated. 0: nothing on I, K, V and D; without patches of any kind a
-    low image with wide windows needs 1.6 times the bytes (tests/tiling/test_patches.py)."""
-    patch_stage_operators: int = 1_200
-    """The largest patch stage that is evaluated, once tiled. Halved or doubled: nothing on I."""
+    """Patch stages that are evaluated. 0: nothing on I, K, M, P, S, V and D; without patches of any
+    kind a low image with wide windows needs 1.6 times the bytes (tests/tiling/test_patches.py)."""
     spelled_models: int = 40
     """Smallest models of which operators are spelled otherwise: the best one of vww_96_int8 was
-    about the 30th before. Halved: nothing on C."""
+    about the 30th before. None: M own +1.3 %, V own +0.7 %, the front of K +3.3 %; halved: the
+    front of S +1.4 %, nothing on C, K, M, P and V."""
     spelled_fully: int = 12
     """Smallest models of which operators are spelled otherwise with full plans, whatever first fits
-    would say: those mislead for the best model of mobilenet_v2_030_80 (4: own +0.9 %)."""
+    would say: those mislead for the best model of mobilenet_v2_030_80 (4: own +0.9 %). 6: the
+    front of K +3.3 %."""
     front_work: int = 16_000
     """Work of changing regions of all that the search offers. Hypervolume of the front without it,
     and with it: K 0.071, 0.114; P 0.130, 0.191; ds_cnn 0.095, 0.127; mcunet_in3_176 0.252, 0.265;
     V, mobilenet_v2_035_96 and issue_2513 within 1 %. 12,000: P 0.172; 24,000: the same."""
     front_least_gain: int = 50
-    """A gain of the front is at least one part in so many of its bytes. 200: hypervolumes of V and
+    """A gain of the front is at least one part in so many of its bytes. 25: P all +0.9 %, fronts of
+    K and P +2.6 and +5.1 %. 200: hypervolumes of V and
     mobilenet_v2_035_96 1 % larger, for 1.1 to 1.3 of the seconds."""
     front_batches_without_gain: int = 2
     """Batches of changed models without such a gain that end the step. 1: K 0.086, P 0.130; 3: like
     2."""
     finalists: int = 8
-    """Whole models that are planned with care at the end. 0: P own +0.8 %, nothing on I, K, V and
-    D, for 0.86 to 0.99 of the seconds. 4, with less work as below: darts all +2.4 %."""
+    """Whole models that are planned with care at the end. 0: P all +0.9 %, the front of S +1.4 %,
+    nothing on I, K, M, V and D, for 0.64 to 0.99 of the seconds. 4: the same fronts on K, M, P, S
+    and V. 4, with less work as below: darts all +2.4 %."""
     careful_work: int = 12_000
     """Work of planning with care, after the first model. 1,200 with 4 finalists, and no model of
     more than 600: darts all +2.4 %, densenet121 all +0.9 %, the same bytes on V, P,
@@ -184,15 +195,16 @@ class SearchBudget:
     and FBNet-A together."""
     careful_model: int = 1_500
     """The largest model planned with care: see `careful_work`. darts_cifar, the largest so far,
-    comes to the same bytes either way."""
+    comes to the same bytes either way, and so do K, M, P, S and V with half."""
 
     # --- when a step that gains nothing ends ---
 
     least_gain: int = 200
-    """A gain is at least one part in so many of the best bytes. Halved or doubled: nothing on I."""
+    """A gain is at least one part in so many of the best bytes. Halved: nothing on I, K, M, P, S
+    and V."""
     segmentations_without_gain: int = 8
-    """Segmentations in a row without gain that end a mode. Halved: nothing on I; never: nothing on
-    I and V, 1.26 of the seconds on V all."""
+    """Segmentations in a row without gain that end a mode. Halved: V all +0.4 %; never: the work
+    is spent before the front is refined, fronts of K and S +3.3 and +1.4 %."""
     segmentations_without_gain_scratch: int = 24
     """The same for a small model with an operator whose scratch is larger than its tensors: the
     most promising segmentations are those whose scratch is not at the peak, and look alike. With 8,
@@ -244,8 +256,8 @@ class SearchBudget:
 
     schedule_states: int = 60_000
     """States of the search for the order of the linear schedule, which is made once. Fewer find no
-    better order than the file's in some networks, and segments of such an order are in vain. Halved
-    or doubled: nothing on I."""
+    better order than the file's in some networks, and segments of such an order are in vain.
+    Halved: nothing on I, K, M, P, S and V."""
     contracted_order_states: int = 5_000
     """States of the search for an order of contracted regions: it mostly ends long before."""
     beam_steps: int = 12

@@ -210,10 +210,10 @@ class SegmentSearch:
         work_left = self._work.remaining * self._budget.patch_share
         chosen: list[Candidate] = []
         for candidate in with_patches(start, stages):
-            work_left -= len(TILE_ORDERS) * self._models.work_of(candidate)
-            if work_left < 0:
-                break
-            chosen.append(candidate)
+            work = len(TILE_ORDERS) * self._models.work_of(candidate)
+            if work <= work_left:
+                work_left -= work
+                chosen.append(candidate)
         self._models.add(chosen)
 
     def _retry_with_unbound_views(self) -> None:

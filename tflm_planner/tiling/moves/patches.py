@@ -64,15 +64,13 @@ class _PatchStages:
 
     def estimate(self, splits: tuple[Split, ...], most: int) -> int | None:
         """Estimated bytes: the input, the result, and one patch of everything between with its
-        halo. None if that is not below `most`, or if the stage is impossible, too large or too
-        slow."""
+        halo. None if that is not below `most`, or if the stage is impossible or too slow."""
         schedule, patches = self.schedule, math.prod(split.parts for split in splits)
         tail = 0
         if schedule.options.objective == "arena":
             tail = sum(schedule.tail[: self.end]) * (patches - 1)
         least = schedule.crossing_bytes[0] + schedule.crossing_bytes[self.end] + tail
-        is_large = self.end * patches > schedule.options.search_budget.patch_stage_operators
-        if is_large or least + self._inner_bytes // patches >= most:
+        if least + self._inner_bytes // patches >= most:
             return None
         factor = 1.0
         for split in splits:
