@@ -6,6 +6,7 @@
 Every row is a search with one field of `SearchBudget` changed, beside the search as it is:
 
     arena      of the best tiling, by the plan that the search made; nothing is run on a runtime
+    front      bytes of the best tiling within a slowdown, on average over those that are allowed
     operators  that evaluations planned, as budgets count them, but without what another interval
                with an equal evaluation made unnecessary
     seconds    of processor time, in one process
@@ -26,6 +27,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 from unittest import mock
 
@@ -40,7 +42,7 @@ from tflm_planner.tiling.evaluate.evaluator import Evaluator, RequestFamily
 from tflm_planner.tiling.evaluate.workers import Job, Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import added_work
-from tflm_planner.tiling.tilings import TilingResult
+from tflm_planner.tiling.tilings import TilingResult, mean_bytes
 
 TARGET = "cortex-m4/cmsis-nn"
 MODES = ("tiles", "loops")
@@ -152,7 +154,8 @@ class RecallingWorkers(Workers):
         if not isinstance(job, RequestFamily):
             return job, self._estimate_key
         for request in job.requests:
-            first, end = request.interval or (0, len(self.evaluator.model.main.ops))
+            count = len(self.evaluator.model.main.ops)
+            first, end = request.part.interval if request.part else (0, count)
             self._memory.operators += end - first + sum(map(added_work, request.candidate.regions))
         return tuple(map(self.key, job.requests))
 
@@ -178,6 +181,8 @@ class Row:
     mode: str
     change: Change
     arena: int
+    front: int
+    """`mean_bytes` of what the search offers."""
     slower: float
     evaluated: int
     operators: int
@@ -224,8 +229,9 @@ def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -
         best = result.best
         seconds = round(seconds, 2)
         yield Row(
-            path.stem, mode, change, best.arena, round(best.slowdown - 1, 4), result.evaluated,
-            operators, seconds, memory.plain_seconds.setdefault(mode, seconds),
+            path.stem, mode, change, best.arena, mean_bytes(result.front, options.max_slowdown),
+            round(best.slowdown - 1, 4), result.evaluated, operators, seconds,
+            memory.plain_seconds.setdefault(mode, seconds),
         )  # fmt: skip
 
 
@@ -248,25 +254,31 @@ def rows_of(
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Markdown: changes with which an arena differs from the default's, with operators and seconds
-    beside the default's; then those that change no arena."""
+    """Markdown: changes with which an arena or a front differs from the default's, with operators
+    and seconds beside the default's; then those that change neither."""
     plain = {(r.model, r.mode): r for r in rows if r.change == AS_IT_IS}
     rows = [r for r in rows if r.change != AS_IT_IS and (r.model, r.mode) in plain]
-    yield "| constant | changed | mode | networks | arena, mean | arena | operators | seconds |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield (
+        "| constant | changed | mode | networks | arena, mean | front, mean | arena | operators "
+        "| seconds |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
     without: dict[str, list[str]] = {}
     order = [f.name for f in fields(SearchBudget)]
     changes = dict.fromkeys(r.change for r in rows)
     for change in sorted(changes, key=lambda c: order.index(c[0]) if c[0] in order else -1):
         own = [r for r in rows if r.change == change]
-        if all(r.arena == plain[r.model, r.mode].arena for r in own):
+        if all(
+            (r.arena, r.front) == (plain[r.model, r.mode].arena, plain[r.model, r.mode].front)
+            for r in own
+        ):
             told = f"{change[1]} ({_initials(own)}, x {_seconds(own):.2f})"
             without.setdefault(change[0], []).append(told)
             continue
         for mode in MODES:
             of_mode = [r for r in own if r.mode == mode]
             yield _table_row(change, mode, of_mode, [plain[r.model, mode] for r in of_mode])
-    yield "\nNo arena differs, with these networks and seconds:\n"
+    yield "\nNo arena and no front differs, with these networks and seconds:\n"
     for name, told in without.items():
         yield f"- `{name}`: {', '.join(told)}"
 
@@ -282,13 +294,14 @@ def _seconds(rows: Sequence[Row]) -> float:
 
 def _table_row(change: Change, mode: str, own: Sequence[Row], before: Sequence[Row]) -> str:
     ratios = [r.arena / p.arena for r, p in zip(own, before, strict=True)]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    fronts = [r.front / p.front for r, p in zip(own, before, strict=True)]
     moved = sorted(zip(ratios, own, strict=True), key=lambda pair: -abs(pair[0] - 1))
     told = ", ".join(f"{r.model} {_per_cent(ratio)}" for ratio, r in moved if ratio != 1)
     operators = sum(r.operators for r in own) / max(sum(p.operators for p in before), 1)
     name, text = change
     return (
-        f"| `{name}` | {text} | {mode} | {_initials(own)} | {_per_cent(mean)} | {told or '='} "
+        f"| `{name}` | {text} | {mode} | {_initials(own)} | {_per_cent(geometric_mean(ratios))} "
+        f"| {_per_cent(geometric_mean(fronts))} | {told or '='} "
         f"| x {operators:.2f} | x {_seconds(own):.2f} |"
     )
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from tflm_planner.model.edit import set_option
 from tflm_planner.model.ir import Graph, Model, Op, Tensor, link
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops import sharings
 from tflm_planner.tflm.liveness import timeline_of
@@ -104,7 +106,7 @@ def _own_constants(model: Model, graph: Graph, op: Op) -> None:
     for i, tensor in enumerate(op.inputs):
         if tensor is not None and tensor.is_constant:
             twin = copy(tensor)
-            twin.buffer, twin.quantization = copy(tensor.buffer), copy(tensor.quantization)
+            twin.buffer = copy(tensor.buffer)
             op.inputs[i] = twin
             graph.tensors.append(twin)
             model.buffers.append(twin.buffer)
@@ -125,9 +127,9 @@ def _of_op(op: Op, *, inner: bool) -> Found:
     if op.kind in _QUANTISED and _is_quantised(op.outputs[0]):
         yield "quantisation", " scale", lambda op, _: _rescale(op.outputs[0])
         yield "quantisation", " zero point", lambda op, _: _shift_zero(op.outputs[0])
-    if hasattr(op.options, "fusedActivationFunction"):
-        other = 0 if op.options.fusedActivationFunction else 1
-        yield "activation", "", lambda op, _: _set(op, "fusedActivationFunction", other)
+    if op.options.may_have_activation:
+        other = 0 if op.options.activation else 1
+        yield "activation", "", lambda op, _: set_option(op, "fused_activation_function", other)
 
 
 def _of_places(op: Op, *, inner: bool) -> Found:
@@ -198,16 +200,16 @@ def _of_numbers(op: Op) -> Found:
 
 def _of_window(op: Op) -> Found:
     o = op.options
-    yield "padding", " kind", lambda op, _: _set(op, "padding", 1 - op.options.padding)
-    names = ("strideH", "strideW")
+    yield "padding", " kind", lambda op, _: set_option(op, "padding", 1 - op.options.padding)
+    sizes = dict(zip(("stride_h", "stride_w"), o.stride, strict=True))
     if op.kind in _POOLS:
-        names += tuple(n for n in ("filterHeight", "filterWidth") if getattr(o, n) > 1)
+        pool = zip(("filter_height", "filter_width"), o.pool_size, strict=True)
+        sizes |= {name: size for name, size in pool if size > 1}
     else:
-        names += ("dilationHFactor", "dilationWFactor")
-    for name in names:
-        value = getattr(o, name)
+        sizes |= dict(zip(("dilation_h_factor", "dilation_w_factor"), o.dilation, strict=True))
+    for name, value in sizes.items():
         other = value - 1 if value > 1 else value + 1
-        yield "window", f" {name}", lambda op, _, n=name, v=other: _set(op, n, v)
+        yield "window", f" {name}", lambda op, _, n=name, v=other: set_option(op, n, v)
 
 
 # --- plans ---
@@ -289,23 +291,18 @@ def _carry(op: Op, source: int, to: int) -> None:
 
 
 def _is_quantised(tensor: Tensor) -> bool:
-    return tensor.quantization is not None and tensor.quantization.scale is not None
+    return bool(tensor.quantization.scales)
 
 
 def _rescale(tensor: Tensor | None) -> None:
     assert tensor is not None
-    tensor.quantization = copy(tensor.quantization)
-    tensor.quantization.scale = np.array(tensor.quantization.scale) * np.float32(1.25)
+    scales = Quantization.of(1.25 * s for s in tensor.quantization.scales).scales
+    tensor.quantization = replace(tensor.quantization, scales=scales)
 
 
 def _shift_zero(tensor: Tensor) -> None:
-    tensor.quantization = copy(tensor.quantization)
-    tensor.quantization.zeroPoint = np.array(tensor.quantization.zeroPoint) + 1
-
-
-def _set(op: Op, name: str, value: int) -> None:
-    op.options = copy(op.options)
-    setattr(op.options, name, value)
+    points = tuple(p + 1 for p in tensor.quantization.zero_points)
+    tensor.quantization = replace(tensor.quantization, zero_points=points)
 
 
 def _swap(things: list, at: int) -> None:

@@ -36,6 +36,7 @@ from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion, band
 
 KIB = 1024
@@ -195,7 +196,7 @@ def table3(options: MemoryOptions) -> None:
     for side, measured in theirs.items():
         parts = 32 // side
         model = read_model(data)
-        run(model, Regions((TiledRegion((1,), ((1, parts), (2, parts))),)))
+        run(model, Regions((TiledRegion((1,), (Split(1, parts), Split(2, parts))),)))
         found = latency_of(model, target)
         moved = sum(
             row.each.instructions * row.runs

@@ -21,10 +21,10 @@ from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
-from tflm_planner.transforms.row_loop import Edge, LoopedRegion
+from tflm_planner.transforms.row_loop import LoopBorder, LoopedRegion
 
 
-def loop(first: int, last: int, border: Edge = "masked", rows: int = 1) -> LoopedRegion:
+def loop(first: int, last: int, border: LoopBorder = "masked", rows: int = 1) -> LoopedRegion:
     """Operators `first` to `last`, both included."""
     return LoopedRegion(tuple(range(first, last + 1)), rows, border)
 

@@ -43,7 +43,7 @@ from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
 from tflm_planner.tiling.options import TilingOptions
-from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
+from tflm_planner.tiling.segmentation import InTiles, Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.reorder import Reorder
@@ -103,8 +103,8 @@ def streamed(data: bytes, on: TargetKernels) -> int:
         if axis is not None:
             limits = EstimateLimits(_FREE, _FREE)
             for s in estimate_tiles(schedule, end, axis, [shape[axis]], firsts, limits, "rows"):
-                key = SegmentKey(s.first, s.end, (s.axis, s.parts))
-                segmenter.add(Segment(s.first, s.end, s.head, 0, 0, key))
+                key = SegmentKey(s.interval, InTiles(s.split, "recompute"))
+                segmenter.add(Segment(key, s.head, 0, 0))
     return next(
         (cap for cap in segmenter.head_caps() if segmenter.best(cap)), max(schedule.live_bytes)
     )

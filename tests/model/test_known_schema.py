@@ -28,10 +28,11 @@ def test_a_model_to_look_at_is_the_model(name: str) -> None:
             assert isinstance(other.data, Vector)
             assert one.data.tobytes() == other.data.tobytes()
     for one, other in zip(whole.ops(), seen.ops(), strict=True):
-        fields = {} if one.options is None else vars(one.options)
-        assert {k: _plain(v) for k, v in fields.items()} == {
-            k: _plain(v) for k, v in ({} if other.options is None else vars(other.options)).items()
-        }
+        assert one.options.name == other.options.name
+        fields = [{k: _plain(v) for k, v in o.options.fields().items()} for o in (one, other)]
+        assert fields[0] == fields[1]
+    for one, other in zip(whole.tensors(), seen.tensors(), strict=True):
+        assert one.quantization == other.quantization
 
 
 def _plain(value: object) -> object:

@@ -239,7 +239,7 @@ def test_changing_a_clone_leaves_the_original_alone(cnn: bytes) -> None:
         for tensor in graph.tensors:
             resize(tensor, (1, *(tensor.shape or ())))
         for op in graph.ops:
-            if hasattr(op.options, "padding"):
+            if "padding" in op.options.fields():
                 set_option(op, "padding", 1 - op.options.padding)
         reorder(graph, list(reversed(graph.ops)))
     keep_inside(copied)

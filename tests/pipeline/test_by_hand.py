@@ -20,6 +20,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import SUM, Patch, TiledRegion, band
 
 VWW = PUBLISHED / "vww_96_int8.tflite"
@@ -28,14 +29,14 @@ VWW = PUBLISHED / "vww_96_int8.tflite"
 def test_spellings():
     assert parse_patch("3,16") == Patch(3, 16)
     assert parse_patch(" 2, 5b") == Patch(2, 5, blocks=True)
-    assert parse_split("2-4:rows=3") == TiledRegion((2, 3, 4), ((1, 3),))
+    assert parse_split("2-4:rows=3") == TiledRegion((2, 3, 4), (Split(1, 3),))
     assert parse_split("0,2-3:rows=3,columns=2,border=waste") == TiledRegion(
-        (0, 2, 3), ((1, 3), (2, 2)), border="waste"
+        (0, 2, 3), (Split(1, 3), Split(2, 2)), border="waste"
     )
     assert parse_split("7:axis0=2,halo=merge,order=backward") == TiledRegion(
-        (7,), ((0, 2),), "merge", backward=True
+        (7,), (Split(0, 2),), "merge", backward=True
     )
-    assert parse_split("7:sum=4") == TiledRegion((7,), ((SUM, 4),))
+    assert parse_split("7:sum=4") == TiledRegion((7,), (Split(SUM, 4),))
 
 
 @pytest.mark.parametrize("text", ["", "3", "0,4", "3,0", "3,4c", "-1,3", "3,4,5"])

@@ -33,6 +33,7 @@ from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.verdict import DIFFERENT, EQUAL
 
@@ -167,7 +168,7 @@ def everything_at_0(data: bytes) -> MemoryPlan:
 @pytest.mark.parametrize("strip", ["nothing", "unread by TFLM"])
 def test_what_is_made_of_a_plan_leaves_its_model_alone(cnn, strip):
     """The dialect drops operators, and stripped files names: of copies."""
-    tiled, _ = tiled_model(cnn, [TiledRegion((0, 1), ((1, 4),))], crop=True)
+    tiled, _ = tiled_model(cnn, [TiledRegion((0, 1), (Split(1, 4),))], crop=True)
     kernels = api.MemoryOptions().kernels
     options = api.MemoryOptions(kernels=kernels, strip=strip, bind_views=True, in_dialect=True)
     plan = plan_memory(tiled, options, silent, Stop())

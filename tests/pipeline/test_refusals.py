@@ -19,6 +19,7 @@ from tflm_planner.tflm.element_types import form_of
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.verdict import DIFFERENT, EQUAL, Culprit, RuntimeCheck, Verdict
 
@@ -28,7 +29,7 @@ def tiling(*regions: TiledRegion | LoopedRegion) -> Tiling:
 
 
 def rows(*ops: int, parts: int = 2) -> TiledRegion:
-    return TiledRegion(ops, ((1, parts),))
+    return TiledRegion(ops, (Split(1, parts),))
 
 
 def test_a_region_with_the_operator_at_fault_is_not_tried_again() -> None:
@@ -83,7 +84,9 @@ def test_the_operators_of_a_file_know_which_of_the_original_they_are_of(
 def test_what_cuts_and_joins_is_blamed_on_an_operator_of_its_own_region(kind: type) -> None:
     """A SLICE of what the other region makes, or of the input, is not that region's."""
     data = named("all equal")
-    regions = [kind(ops, ((1, 2),)) if kind is TiledRegion else kind(ops) for ops in ((0,), (1, 2))]
+    regions = [
+        kind(ops, (Split(1, 2),)) if kind is TiledRegion else kind(ops) for ops in ((0,), (1, 2))
+    ]
     model, _ = tiled_model(data, regions, crop=False)
     ops = model.main.ops
     assert all(op.origins for op in ops)
@@ -119,7 +122,7 @@ def test_the_proof_s_cause_ends_the_tilings_that_share_it(
     file without names too."""
     files: list[bytes] = []
 
-    def proof(original, planned, options, report_progress) -> Verdict:
+    def proof(original, planned, options, on_progress) -> Verdict:
         files.append(planned.data)
         ops = read_model(planned.data, dialect=True).main.ops
         at = next(i for i, op in enumerate(ops) if op.kind == "CONV_2D")

@@ -19,6 +19,7 @@ from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options as VerifyOptions
 from tflm_planner.verification.pairs import Pair
@@ -38,7 +39,7 @@ class Proof:
         self.refusals, self.files = refusals, list[bytes]()
         monkeypatch.setattr(proving, "compare_with_twin", self)
 
-    def __call__(self, original, made, options, say) -> Verdict:
+    def __call__(self, original, made, options, on_progress) -> Verdict:
         self.files.append(made.data)
         refused = len(self.files) <= self.refusals
         status, detail = (DIFFERENT, "byte 7 of 'out'") if refused else (EQUAL, "")
@@ -148,7 +149,9 @@ def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
 def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
     proof = Proof(monkeypatch, 1)
     with pytest.raises(OutputsDifferError):
-        planned(tmp_path, by_hand=(TiledRegion((0, 1), ((1, 5),)),), operators=AllowedOperators.ALL)
+        planned(
+            tmp_path, by_hand=(TiledRegion((0, 1), (Split(1, 5),)),), operators=AllowedOperators.ALL
+        )
     assert len(proof.files) == 1 and list(tmp_path.iterdir()) == []
 
 
@@ -181,7 +184,7 @@ class PairProof:
         self.refusals, self.pairs = refusals, list[Pair]()
         monkeypatch.setattr(proving, "verify_pair", self)
 
-    def __call__(self, original, pair, options, say) -> Verdict:
+    def __call__(self, original, pair, options, on_progress) -> Verdict:
         self.pairs.append(pair)
         refused = len(self.pairs) <= self.refusals
         status, detail = (DIFFERENT, "byte 7 of 'out'") if refused else (EQUAL, "")

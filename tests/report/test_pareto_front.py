@@ -18,13 +18,14 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.pareto import front_of_search, with_stock
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Report
-from tflm_planner.report.front_svg import front_svg
-from tflm_planner.report.front_text import front_rows, point_words, shown_points
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json_document import to_json
+from tflm_planner.report.pareto_svg import pareto_svg
+from tflm_planner.report.pareto_text import front_rows, point_words, shown_points
 from tflm_planner.report.text import render_report
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.tilings import Tiling, TilingResult, pareto_fronts, slower_front
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 pytestmark = pytest.mark.slow
@@ -34,7 +35,7 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json"
 
 def tiling(size: int, slowdown: float, *added: str) -> Tiling:
     return Tiling(
-        (TiledRegion((0,), ((1, size),)),),
+        (TiledRegion((0,), (Split(1, size),)),),
         size,
         slowdown,
         None,
@@ -108,7 +109,7 @@ def test_a_search_fills_it_in() -> None:
 
 
 def test_a_picture_is_sound_and_tells_all(front: ParetoFront) -> None:
-    text = front_svg(front, inputs=27_648, budget=62_000, title=HOSTILE)
+    text = pareto_svg(front, inputs=27_648, budget=62_000, title=HOSTILE)
     tree = ElementTree.fromstring(text)
     circles = tree.findall(
         ".//{http://www.w3.org/2000/svg}circle[{http://www.w3.org/2000/svg}title]"
@@ -135,7 +136,7 @@ def test_a_picture_is_sound_and_tells_all(front: ParetoFront) -> None:
 def test_any_part_of_it_can_be_drawn(front: ParetoFront, kept: int) -> None:
     for allowed in (1.0, 1.1, 40.0):
         part = ParetoFront("head", allowed, front.points[:kept])
-        ElementTree.fromstring(front_svg(part, inputs=0, budget=None, title="t"))
+        ElementTree.fromstring(pareto_svg(part, inputs=0, budget=None, title="t"))
 
 
 def test_the_terminal_shows_a_line_each(report: Report, front: ParetoFront) -> None:

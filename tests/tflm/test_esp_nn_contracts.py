@@ -40,7 +40,7 @@ def test_generic_c_has_the_orders_of_the_reference() -> None:
         (Shape("conv", 8, 8, 16, 16, 3, 3, 2, 2), EVERY),
         (Shape("conv", 9, 9, 3, 16, 3, 3, same=False), EVERY),  # windows copied from 1.2.1 on
         (Shape("conv", 9, 9, 16, 16, 3, 3, dh=2, dw=2), EVERY),
-        (Shape("conv", 9, 9, 16, 16, groups=2), ("1.2.3", "1.2.6")),
+        (Shape("conv", 9, 9, 16, 16, groups=2), ()),  # computed wrong
         (Shape("depthwise", 9, 9, 16, 16, 3, 3), EVERY),
         (Shape("depthwise", 9, 9, 16, 16, 3, 3, same=False), ()),
         (Shape("depthwise", 9, 9, 16, 16, 5, 5), LATER),

@@ -91,7 +91,7 @@ def test_scales_are_multiplied_as_doubles_in_tflms_order() -> None:
         if arrays is None:
             continue
         tensors: list[Any] = [op.inputs[0], op.inputs[1], op.outputs[0]]
-        given, known, made = ([float(np.float32(s)) for s in t.quantization.scale] for t in tensors)
+        given, known, made = (t.quantization.scales for t in tensors)
         for index, (multiplier, shift) in enumerate(
             zip(*(np.frombuffer(a, "<i4") for a in arrays), strict=True)
         ):
@@ -104,10 +104,10 @@ def test_scales_are_multiplied_as_doubles_in_tflms_order() -> None:
 def test_builtin_parameters_are_tflms_structures() -> None:
     model = read_model(CNN.read_bytes())
     conv = next(op for op in model.ops() if op.kind == "CONV_2D")
-    options: Any = conv.options
-    options.padding, options.strideW, options.strideH = 1, 3, 2
-    options.fusedActivationFunction = 3
-    options.dilationWFactor, options.dilationHFactor = 5, 4
+    conv.options = conv.options.changed(
+        padding=1, stride_w=3, stride_h=2, fused_activation_function=3, dilation_w_factor=5,
+        dilation_h_factor=4,
+    )  # fmt: skip
     words = np.frombuffer(builtin_parameters(conv) or b"", "<i4")
     assert words.tolist() == [2, 3, 2, 3, 5, 4, 1]
 

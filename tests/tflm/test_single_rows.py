@@ -14,6 +14,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 GARBAGE = 1e6
@@ -101,7 +102,7 @@ def strided(stride: int, kernel: int, padding: int) -> bytes:
 )
 def test_no_tile_is_such_a_row(stride: int, kernel: int, parts: int, made: bool) -> None:
     """The last window of SAME, stride 2, reads two columns of padding: the kernel gives it one."""
-    _, notes = tiled(strided(stride, kernel, 0), TiledRegion((0,), ((ROWS, parts),)))
+    _, notes = tiled(strided(stride, kernel, 0), TiledRegion((0,), (Split(ROWS, parts),)))
     assert notes[0].startswith("tiled") == made
     assert made or "CMSIS-NN" in notes[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.models.generator import random_model
+from tflm_planner.model.edit import set_option
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.kernels.contracts import input_overlap_contract
@@ -44,7 +45,7 @@ def test_an_operator_that_was_changed_is_asked_for_again(target: str) -> None:
         for op in read_model(random_model(seed)).ops():
             if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D"):
                 before = input_overlaps(on, op)
-                op.options.dilationHFactor += 1
+                set_option(op, "dilation_h_factor", op.options.dilation[0] + 1)
                 assert input_overlaps(on, op) == fresh(on, op)
                 changed += input_overlaps(on, op) != before
     assert changed

@@ -16,7 +16,7 @@ from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.schedules import Effort
-from tflm_planner.transforms.tile.box_plan import HALOS
+from tflm_planner.transforms.tile.box_plan import HALOS, Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 FAR = 1 << 60
@@ -40,7 +40,7 @@ def options(**more) -> TilingOptions:
 @pytest.mark.mostly_slow(fast=2)
 def test_keys_and_values_are_computed_before_the_first_tile(halo, dtype):
     data = attention(ROWS, HEADS, DEPTH, dtype=dtype)
-    made, (note, *_) = tiled(data, TiledRegion(tuple(range(LAYER + 1)), ((1, 4),), halo))
+    made, (note, *_) = tiled(data, TiledRegion(tuple(range(LAYER + 1)), (Split(1, 4),), halo))
     assert note.startswith("tiled"), note
     assert quick_differences(data, made) == []
     kinds = [op.kind for op in read_model(made).main.ops]
@@ -56,7 +56,7 @@ def test_estimates_know_what_is_computed_once(parts):
     evaluator = Evaluator(attention(ROWS, HEADS, DEPTH), options())
     schedule = evaluator.linear_schedule(tuple(range(LAYER + 1)))
     (estimate,) = estimate_tiles(schedule, LAYER, 1, [parts], [0], EstimateLimits(FAR, FAR))
-    region = TiledRegion(tuple(range(LAYER)), ((1, parts),))
+    region = TiledRegion(tuple(range(LAYER)), (Split(1, parts),))
     evaluation = evaluate(
         evaluator.model, Candidate((region,), True, effort=Effort.CLIMB), options()
     )

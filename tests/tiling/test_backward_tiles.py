@@ -17,6 +17,7 @@ from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_b
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 SHAPE = (1, 24, 8, 16)
@@ -68,7 +69,7 @@ def test_no_tiles_run_backward_where_no_chain_overlaps():
 
 def test_every_second_region_runs_backward():
     regions = (
-        *(TiledRegion((i,), ((1, 2),)) for i in range(3)),
+        *(TiledRegion((i,), (Split(1, 2),)) for i in range(3)),
         LoopedRegion((4, 5), 1, "reverse"),
     )
     backward = [

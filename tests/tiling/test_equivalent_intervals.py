@@ -9,11 +9,13 @@ import pytest
 
 from tests.models.registry import SCALE, noise, start
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SHAPE, options, repeated
+from tflm_planner.tiling.estimate.interval import Interval, ScheduleInterval
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -26,12 +28,16 @@ def signatures(data: bytes) -> IntervalSignatures:
 
 def test_repeated_blocks_are_equivalent_and_others_are_not():
     same = signatures(repeated())
-    assert len({same.of(k, k + 4) for k in (2, 4, 6)}) == 1  # the input is scaled otherwise
-    assert len({same.of(k, k + 4) for k in (2, 3)}) == 2  # they begin with other operators
-    assert same.of(8, 12) != same.of(6, 10)  # its result is the model's
-    assert len({same.of(2, end) for end in range(3, 8)}) == 5
+    assert (
+        len({same.of(Interval(k, k + 4)) for k in (2, 4, 6)}) == 1
+    )  # the input is scaled otherwise
+    assert (
+        len({same.of(Interval(k, k + 4)) for k in (2, 3)}) == 2
+    )  # they begin with other operators
+    assert same.of(Interval(8, 12)) != same.of(Interval(6, 10))  # its result is the model's
+    assert len({same.of(Interval(2, end)) for end in range(3, 8)}) == 5
     other = signatures(repeated(add_at=2))
-    assert other.of(2, 6) != same.of(2, 6)
+    assert other.of(Interval(2, 6)) != same.of(Interval(2, 6))
 
 
 @pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean"])
@@ -49,11 +55,12 @@ def test_equivalent_intervals_have_equal_evaluations(seed, target):
     for first, end in pairs:
         ops = tuple(range(end - first))
         for region in (
-            TiledRegion(ops, ((1, 2),), border="waste"),
+            TiledRegion(ops, (Split(1, 2),), border="waste"),
             LoopedRegion(ops, 2, "reverse"),
         ):
             request = EvaluationRequest(
-                Candidate((region,), True, None, Effort.CLIMB), (first, end), order
+                Candidate((region,), True, None, Effort.CLIMB),
+                ScheduleInterval(order, Interval(first, end)),
             )
             evaluation, key = evaluator.evaluate(request), evaluator.key(request)
             assert known.setdefault(key, evaluation) == evaluation
@@ -94,9 +101,10 @@ def test_equivalent_intervals_keep_as_much_in_lean_firmware(seed):
     known, asked_twice = {}, 0
     for first, end in ((first, first + n) for n in (1, 2, 3, 4) for first in range(10 - n)):
         for parts in (2, 3):
-            region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
+            region = TiledRegion(tuple(range(end - first)), (Split(1, parts),), border="waste")
             request = EvaluationRequest(
-                Candidate((region,), True, None, Effort.CLIMB), (first, end), order
+                Candidate((region,), True, None, Effort.CLIMB),
+                ScheduleInterval(order, Interval(first, end)),
             )
             evaluation, key = evaluator.evaluate(request), evaluator.key(request)
             asked_twice += key in known

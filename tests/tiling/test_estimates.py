@@ -10,10 +10,12 @@ from tests.models.registry import SCALE, conv, start
 from tests.models.small import Chain
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SMALL, options
 from tflm_planner.pipeline import api
+from tflm_planner.tiling.estimate.interval import Interval, ScheduleInterval
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 FAR = 1 << 60
@@ -26,10 +28,12 @@ def test_estimates_come_close_to_evaluations(first, end, parts):
     order = tuple(range(len(evaluator.model.main.ops)))
     limits = EstimateLimits(FAR, FAR)
     found = estimate_tiles(evaluator.linear_schedule(order), end, 1, [parts], [first], limits)
-    estimate = next(s for s in found if s.first == first)
-    region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
+    estimate = next(s for s in found if s.interval.first == first)
+    region = TiledRegion(tuple(range(end - first)), (Split(1, parts),), border="waste")
     candidate = Candidate((region,), True, effort=Effort.CLIMB)
-    real = evaluator.evaluate(EvaluationRequest(candidate, (first, end), order))
+    real = evaluator.evaluate(
+        EvaluationRequest(candidate, ScheduleInterval(order, Interval(first, end)))
+    )
     assert real is not None
     assert 0.9 * real.head <= estimate.head <= real.head
     assert abs(real.tail - estimate.tail) <= 16 * (end - first) * parts
@@ -101,11 +105,14 @@ def test_operators_with_several_results_are_estimated(kind, parts):
     order = tuple(range(len(evaluator.model.main.ops)))
     schedule, end = evaluator.linear_schedule(order), len(order)
     found = estimate_tiles(schedule, end, 1, [parts], order, EstimateLimits(FAR, FAR))
-    estimate = next(s for s in found if s.first == 0)
-    region = TiledRegion(order, ((1, parts),), border="waste")
+    estimate = next(s for s in found if s.interval.first == 0)
+    region = TiledRegion(order, (Split(1, parts),), border="waste")
     evaluations = [
         evaluator.evaluate(
-            EvaluationRequest(Candidate((region,), bind_views, None, Effort.CLIMB), (0, end), order)
+            EvaluationRequest(
+                Candidate((region,), bind_views, None, Effort.CLIMB),
+                ScheduleInterval(order, Interval(0, end)),
+            )
         )
         for bind_views in (True, False)
     ]

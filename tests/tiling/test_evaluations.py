@@ -13,6 +13,7 @@ from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion, band
 
 
@@ -51,12 +52,15 @@ def test_a_family_is_evaluated_as_each_candidate_alone(seed):
     count = len(evaluator.model.main.ops)
     seen = set()
     for regions in (
-        (TiledRegion(tuple(range(seed, seed + 3)), ((1, 4),), "merge", "waste"),),
+        (TiledRegion(tuple(range(seed, seed + 3)), (Split(1, 4),), "merge", "waste"),),
         (
-            TiledRegion((seed, seed + 1), ((1, 3),), border="pad"),
+            TiledRegion((seed, seed + 1), (Split(1, 3),), border="pad"),
             LoopedRegion((seed + 4, seed + 5), 2, "reverse"),
         ),
-        (TiledRegion((count - 1,), ((1, 2),), border="waste"), TiledRegion((0, 1), ((1, 99),))),
+        (
+            TiledRegion((count - 1,), (Split(1, 2),), border="waste"),
+            TiledRegion((0, 1), (Split(1, 99),)),
+        ),
     ):
         family = [
             Candidate(regions, bind_views, None, effort, tile_order)

@@ -13,7 +13,7 @@ from tflm_planner.memory.allocators import Solution
 from tflm_planner.memory.order import Dag, Node, is_valid
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model import schema
-from tflm_planner.model.operator_rules import VALID_PADDING
+from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.window import ROWS
@@ -23,6 +23,7 @@ from tflm_planner.pipeline.tiled_model import plan_tiling
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
+from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.contraction import (
@@ -43,6 +44,7 @@ from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import Tiling
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.transforms.tile.windows import Sliding, window_forms
 
@@ -109,7 +111,7 @@ def test_regions_run_in_one_piece(seed: int) -> None:
     assert len(frozenset[int]().union(*groups)) == sum(map(len, groups))
     found = best_contracted_order(dag, [ContractedRegion(g, 16) for g in groups])
     assert is_valid(dag, found.order)
-    for group, (first, end) in zip(groups, found.spans, strict=True):
+    for group, (first, end) in zip(groups, found.intervals, strict=True):
         assert frozenset(found.order[first:end]) == group
 
 
@@ -136,7 +138,7 @@ def test_a_hotspot_holds_the_operators_that_make_its_ends_small() -> None:
     assert {6, 7, 9} <= hotspot and 8 not in hotspot and 10 not in hotspot
     orders = [estimate_order(dag, spots, [0] * 11, 2200) for spots in hotspot_sets(dag, 2200)]
     best = min((o for o in orders if o), key=lambda o: o.rank).optimistic
-    (first, end), *_ = best.spans
+    (first, end), *_ = best.intervals
     assert {6, 7, 9} <= {*best.order[first:end]}
     assert best.peak < 2080
 
@@ -235,10 +237,10 @@ class GivenTiles(HotspotTiles):
         self.tried: list[int] = []
 
     def evaluate_parts(
-        self, schedule: LinearSchedule, parts: int, order: object, span: tuple[int, int]
+        self, schedule: LinearSchedule, parts: int, interval: Interval
     ) -> list[HotspotOption]:
         self.tried.append(parts)
-        region = TiledRegion(tuple(range(*span)), ((ROWS, parts),), "merge")
+        region = TiledRegion(tuple(interval.positions), (Split(ROWS, parts),), "merge")
         return [HotspotOption(region, 100 + 400 // parts, 0, 30 * parts)]
 
 
@@ -246,14 +248,18 @@ def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be() -> None:
     """Half a row of the result is a tile too. Tiles that need much more are tried only where the
     small ones cost too much."""
     tiles = GivenTiles(image_to_thumbnail(), allowed=100)
-    found = ContractedOrder((0, 1, 2, 3), ((0, 4),), 0)
+    found = ContractedOrder((0, 1, 2, 3), (Interval(0, 4),), 0)
     candidate = tiles.candidate_of(found)
     assert candidate is not None
     assert tiles.tried == [16, 8, 4, 2, 4, 8, 16][: len(tiles.tried)]
     assert tiles.tried[:3] == [16, 8, 4]
-    assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 2),)]
+    assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [
+        (Split(ROWS, 2),)
+    ]
     tiles.allowed_instructions, tiles.tried = 10_000, []
     candidate = tiles.candidate_of(found)
     assert candidate is not None
     assert tiles.tried == [16, 8, 4]
-    assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 16),)]
+    assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [
+        (Split(ROWS, 16),)
+    ]

@@ -12,15 +12,17 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tiling.budget import SearchBudget
+from tflm_planner.tiling.estimate.interval import Interval, ScheduleInterval
 from tflm_planner.tiling.estimate.loops import LoopEstimator, allows_loops
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
-from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
+from tflm_planner.tiling.segmentation import InLoop, InTiles, Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import band
 
 pytestmark = pytest.mark.slow
@@ -127,12 +129,12 @@ def test_estimates_are_a_little_optimistic():
     known = 0
     for end in range(1, len(schedule) + 1):
         for estimate in LoopEstimator(schedule).estimates_ending_at(end, range(end)):
-            ops = tuple(range(estimate.end - estimate.first))
+            ops = tuple(range(estimate.interval.size))
             candidate = Candidate(
                 (LoopedRegion(ops, estimate.rows, estimate.border),), False, None, Effort.CLIMB
             )
             found = workers.evaluator.evaluate(
-                EvaluationRequest(candidate, (estimate.first, end), tuple(range(len(schedule))))
+                EvaluationRequest(candidate, ScheduleInterval(schedule.order, estimate.interval))
             )
             assert found is not None
             assert 0.6 * found.head <= estimate.head <= 1.02 * found.head
@@ -157,10 +159,11 @@ def test_tiles_in_the_dialect_beside_a_loop():
 
 def test_the_best_segmentation_without_a_segment():
     """It avoids banned segments, and what was solved before stays known."""
-    keys = [SegmentKey(0, 2, (1, 2)), SegmentKey(0, 2, (1, 1), edge="reverse")]
+    forms = InTiles(Split(1, 2), "recompute"), InLoop(1, "reverse")
+    keys = [SegmentKey(Interval(0, 2), form) for form in forms]
     segmenter = Segmenter([100, 100], 1000)
     for key, tail in zip(keys, (5, 9), strict=True):
-        segmenter.add(Segment(0, 2, 60, tail, 0, key))
+        segmenter.add(Segment(key, 60, tail, 0))
     assert [s.keys for s in segmenter.best(70)] == [(keys[0],)]
     assert [s.keys for s in segmenter.best_without(70, frozenset(keys[:1]))] == [(keys[1],)]
     assert segmenter.best_without(70, frozenset(keys)) == []

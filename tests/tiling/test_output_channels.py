@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.conftest import needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.models.wide_scratch import bottleneck, dense, upsampled
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -15,6 +15,7 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 M4 = api.load_target("cortex-m4/cmsis-nn")
@@ -52,7 +53,7 @@ def test_the_scratch_of_a_part_is_that_of_a_tile(
     size = (op.outputs[0].shape or ())[axis]
     expected = kernels.part_scratch_of(op, axis, size // 4)
     assert sum(expected or ()) < sum(kernels.scratch_of(op))
-    run(model, Regions((TiledRegion((position,), ((axis, 4),)),)))
+    run(model, Regions((TiledRegion((position,), (Split(axis, 4),)),)))
     tiles = [made for made in model.main.ops if made.kind == kind]
     tiles = [made for made in tiles if (made.outputs[0].shape or ())[axis] == size // 4]
     assert len(tiles) == 4
@@ -95,3 +96,13 @@ def test_filters_of_four_bits_are_unpacked_in_parts() -> None:
     found = report_of(dense((128, 64, 16), "int4"), REFERENCE)
     assert found.verified and found.terms is not None and found.terms.status == "equal"
     assert found.after.arena.arena < found.before.arena.arena / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_slowdown", [1.10, 1.15])
+def test_vain_segmentations_end_no_search_where_scratch_is_the_peak(max_slowdown: float) -> None:
+    """ResNet8 on an ESP32-S3: the nine segmentations that promise most need more than no tiles."""
+    on = api.MemoryOptions(kernels=api.kernels_of(api.load_target("esp32s3/esp-nn-1.2.3")))
+    options = api.PlanOptions(on, api.TilePermission(max_slowdown=max_slowdown), verify=None)
+    report = api.plan(published("pretrainedResnet_quant.tflite"), None, options).report
+    assert report.after.arena.arena <= 67_652

@@ -18,6 +18,7 @@ from tflm_planner.tiling.moves.patches import along_columns, patch_stages
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 KINDS = api.AllowedOperators.of(("SLICE", "CONCATENATION", "PAD"))
@@ -98,12 +99,12 @@ def test_stages_keep_what_they_promise_and_what_is_allowed():
 
 @pytest.mark.parametrize("bind_views", [True, False])
 def test_bands_become_patches_only_where_parts_may_be_copies(bind_views):
-    candidate = Candidate((TiledRegion((0, 1, 2), ((1, 4),)),), bind_views)
+    candidate = Candidate((TiledRegion((0, 1, 2), (Split(1, 4),)),), bind_views)
     patches = [s for t in neighbours(candidate, 4) for s in t.regions if len(s.splits) == 2]  # type: ignore[union-attr]
     assert bool(patches) is not bind_views
 
 
 def test_columns_change_and_go():
-    patch = TiledRegion((0, 1, 2), ((1, 4), (2, 2)))
-    assert [s.splits for s in along_columns(patch)] == [((1, 4),), ((1, 4), (2, 3))]
-    assert not list(along_columns(TiledRegion((0,), ((3, 2),))))
+    patch = TiledRegion((0, 1, 2), (Split(1, 4), Split(2, 2)))
+    assert [s.splits for s in along_columns(patch)] == [(Split(1, 4),), (Split(1, 4), Split(2, 3))]
+    assert not list(along_columns(TiledRegion((0,), (Split(3, 2),))))

@@ -17,6 +17,7 @@ from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import Tiling, pareto_front
+from tflm_planner.transforms.tile.box_plan import Split
 
 
 @pytest.mark.parametrize("method", ["regions", "motes"])
@@ -49,7 +50,7 @@ def test_parts_of_the_input_are_views_where_they_can_be():
     numbers does not hold 15."""
     assert 15 not in SMALL.part_counts
     own = search(narrow_rows(), operators=api.AllowedOperators.NONE, max_slowdown=1.2).best
-    assert own.regions and own.regions[0].splits == ((1, 15),) and not own.new_kinds
+    assert own.regions and own.regions[0].splits == (Split(1, 15),) and not own.new_kinds
 
 
 @pytest.mark.slow

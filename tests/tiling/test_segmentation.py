@@ -10,7 +10,13 @@ import pytest
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
-from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
+from tflm_planner.tiling.estimate.interval import Interval
+from tflm_planner.tiling.segmentation import InTiles, Segment, Segmenter, SegmentKey
+from tflm_planner.transforms.tile.box_plan import Split
+
+
+def key(first, end, parts):
+    return SegmentKey(Interval(first, end), InTiles(Split(1, parts), "recompute"))
 
 
 def every_segmentation(count, segments, cap, live_bytes, allowed):
@@ -23,8 +29,8 @@ def every_segmentation(count, segments, cap, live_bytes, allowed):
         if live_bytes[position] <= cap:
             yield from from_position(position + 1)
         for segment in segments:
-            if segment.first == position and segment.head <= cap:
-                for tail, instructions in from_position(segment.end):
+            if segment.interval.first == position and segment.head <= cap:
+                for tail, instructions in from_position(segment.interval.end):
                     yield tail + segment.tail, instructions + segment.instructions
 
     return [(tail, cost) for tail, cost in from_position(0) if cost <= allowed]
@@ -41,7 +47,7 @@ def test_a_segmentation_is_the_best_there_is(seed):
         end = chance.randint(first + 1, count)
         cost = chance.randrange(0, 120)  # whole units: nothing is lost to rounding
         figures = chance.randint(5, 90), chance.randint(0, 50), cost
-        segments.append(Segment(first, end, *figures, SegmentKey(first, end, (1, k + 2))))
+        segments.append(Segment(key(first, end, k + 2), *figures))
     segmenter = Segmenter(live_bytes, allowed)
     for segment in segments:
         segmenter.add(segment)
@@ -58,12 +64,12 @@ def test_a_segmentation_is_the_best_there_is(seed):
 
 def test_a_segment_that_needs_more_than_estimated_is_not_chosen_again():
     segmenter = Segmenter([90, 90], 100)
-    cheap = Segment(0, 2, 20, 5, 0, SegmentKey(0, 2, (1, 2)))
-    other = Segment(0, 2, 20, 9, 0, SegmentKey(0, 2, (1, 3)))
+    cheap = Segment(key(0, 2, 2), 20, 5, 0)
+    other = Segment(key(0, 2, 3), 20, 9, 0)
     for segment in (cheap, other):
         segmenter.add(segment)
     assert [s.segments for s in segmenter.best(20)] == [(cheap,)]
-    evaluated = Segment(0, 2, 60, 5, 0, cheap.key, is_evaluated=True)
+    evaluated = Segment(cheap.key, 60, 5, 0, is_evaluated=True)
     segmenter.add(evaluated)
     assert [s.segments for s in segmenter.best(20)] == [(other,)]
     assert [s.segments for s in segmenter.best(60)] == [(evaluated,)]
@@ -73,8 +79,8 @@ def test_a_segment_that_needs_more_than_estimated_is_not_chosen_again():
 
 def test_estimates_that_are_dropped_hide_no_evaluated_segment():
     segmenter = Segmenter([90, 90], 100)
-    promising = Segment(0, 2, 20, 5, 0, SegmentKey(0, 2, (1, 2)))
-    evaluated = Segment(0, 2, 20, 9, 0, SegmentKey(0, 2, (1, 3)), is_evaluated=True)
+    promising = Segment(key(0, 2, 2), 20, 5, 0)
+    evaluated = Segment(key(0, 2, 3), 20, 9, 0, is_evaluated=True)
     for segment in (promising, evaluated):
         segmenter.add(segment)
     assert [s.segments for s in segmenter.best(20)] == [(promising,)]
@@ -85,8 +91,8 @@ def test_estimates_that_are_dropped_hide_no_evaluated_segment():
 
 def test_with_its_work_spent_a_search_still_offers_what_was_evaluated():
     segmenter = Segmenter([90, 90], 100)
-    promising = Segment(0, 2, 20, 5, 0, SegmentKey(0, 2, (1, 2)))
-    evaluated = Segment(0, 2, 20, 9, 0, SegmentKey(0, 2, (1, 3)), is_evaluated=True)
+    promising = Segment(key(0, 2, 2), 20, 5, 0)
+    evaluated = Segment(key(0, 2, 3), 20, 9, 0, is_evaluated=True)
     for segment in (promising, evaluated):
         segmenter.add(segment)
     options = SimpleNamespace(

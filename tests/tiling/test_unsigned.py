@@ -18,6 +18,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import verify
 
@@ -59,7 +60,7 @@ def test_the_search_finds_tiles_that_stand_the_proof(name: str) -> None:
 def test_parts_of_a_uint8_input_are_views() -> None:
     """TFLM runs the dialect, in which nothing is copied, and not its portable twin."""
     data = NETWORKS["mobilenet"]("uint8")
-    found = planned(data, by_hand=(TiledRegion((0, 1), ((1, 2),), border="waste"),))
+    found = planned(data, by_hand=(TiledRegion((0, 1), (Split(1, 2),), border="waste"),))
     assert found.report.verified and "uint8" not in moved_types(found.data)
     runtimes = [c.runtime for c in found.report.checks]
     assert "LiteRT, portable twin" in runtimes and "TFLM" in runtimes
@@ -68,7 +69,7 @@ def test_parts_of_a_uint8_input_are_views() -> None:
 
 def test_what_would_copy_uint8_is_refused_by_operator_and_type() -> None:
     data = NETWORKS["mobilenet"]("uint8")
-    band, columns = TiledRegion((0, 1), ((1, 2),)), TiledRegion((0, 1), ((2, 2),))
+    band, columns = TiledRegion((0, 1), (Split(1, 2),)), TiledRegion((0, 1), (Split(2, 2),))
     with pytest.raises(UsageError, match="SLICE of uint8"):
         planned(data, by_hand=(band,), dialect=False, operators=api.AllowedOperators.ALL)
     with pytest.raises(UsageError, match="of uint8"):
@@ -79,7 +80,7 @@ def test_what_would_copy_uint8_is_refused_by_operator_and_type() -> None:
         api.stream_input(data)
     behind = planned(
         data,
-        by_hand=(TiledRegion((1, 2), ((1, 2),)),),
+        by_hand=(TiledRegion((1, 2), (Split(1, 2),)),),
         dialect=False,
         operators=api.AllowedOperators.ALL,
     )
@@ -95,7 +96,8 @@ def test_an_evaluation_that_tflm_could_not_run_is_none() -> None:
     )
     views = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     first, second = (
-        Candidate((TiledRegion(ops, ((1, 2),)),), True, None, Effort.CLIMB) for ops in ((0,), (1,))
+        Candidate((TiledRegion(ops, (Split(1, 2),)),), True, None, Effort.CLIMB)
+        for ops in ((0,), (1,))
     )
     assert evaluate(model, first, portable) is None and evaluate(model, first, views) is not None
     assert evaluate(model, second, portable) is not None
@@ -106,7 +108,7 @@ def test_what_was_refused_names_the_operator_that_did_not_run() -> None:
     from tflm_planner.pipeline.tiled_model import tiled_model
 
     data = NETWORKS["mobilenet"]("uint8")
-    twin, _ = tiled_model(data, (TiledRegion((0, 1), ((1, 2),)),), crop=False)
+    twin, _ = tiled_model(data, (TiledRegion((0, 1), (Split(1, 2),)),), crop=False)
     verdict = verify(data, write_model(twin), api.VerifyOptions(inputs=2))
     (check,) = (c for c in verdict.checks if c.status == "different")
     assert check.culprit is not None and check.culprit.kind == "SLICE"

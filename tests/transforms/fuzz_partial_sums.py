@@ -11,6 +11,7 @@ import sys
 
 from tests.models.generator import random_model
 from tests.transforms.tiled import outputs_of_both, tiled
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 from tflm_planner.verification.tolerance import Differences, Tolerance
 
@@ -23,7 +24,7 @@ def main() -> None:
     found, split = Differences(Tolerance(quantised=255.0)), 0
     for seed in range(first, first + count):
         data = random_model(seed, steps=1, dtype="int8", kinds=KINDS)
-        scheme = TiledRegion((0,), ((SUM, random.Random(seed).randint(2, 6)),))
+        scheme = TiledRegion((0,), (Split(SUM, random.Random(seed).randint(2, 6)),))
         made, (note, *_) = tiled(data, scheme, inexact=True)
         if note.startswith("tiled"):
             split += 1

@@ -7,7 +7,7 @@ import random
 from tflm_planner.model.draft import is_convex
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
-from tflm_planner.transforms.tile.box_plan import HALOS
+from tflm_planner.transforms.tile.box_plan import HALOS, Split
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 
@@ -24,7 +24,7 @@ def random_scheme(data: bytes, seed: int) -> TiledRegion | None:
     halo = rng.choice(HALOS)
     axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (0,), (ROWS, COLUMNS), (ROWS, CHANNELS)]
     picked = rng.choice(axes if halo == "recompute" else axes[:5])
-    splits = tuple((a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
+    splits = tuple(Split(a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
     border, backward, eager = rng.choice(BORDERS), rng.random() < 0.3, rng.random() < 0.4
     return TiledRegion(tuple(chosen), splits, halo, border, backward, eager)
 
@@ -35,4 +35,4 @@ def random_sum(data: bytes, seed: int) -> TiledRegion:
     count = len(read_model(data).main.ops)
     last = rng.randrange(count)
     return TiledRegion(tuple(range(rng.randrange(max(0, last - 2), last + 1), last + 1)),
-                  ((SUM, rng.randint(2, 5)),))  # fmt: skip
+                  (Split(SUM, rng.randint(2, 5)),))  # fmt: skip

@@ -24,7 +24,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import (
-    EDGES,
+    LOOP_BORDERS,
     LoopedRegion,
     LoopGeometry,
     NotStreamableError,
@@ -127,7 +127,9 @@ def random_loop(
         chosen = from_input(model.main, last) if rng.random() < 0.4 else chosen
         if taken & {*chosen}:
             continue
-        loop = LoopedRegion(tuple(chosen), rng.choice((1, 1, 1, 2, 2, 3, 4, 5)), rng.choice(EDGES))
+        loop = LoopedRegion(
+            tuple(chosen), rng.choice((1, 1, 1, 2, 2, 3, 4, 5)), rng.choice(LOOP_BORDERS)
+        )
         try:
             loop_geometry(model, loop)
         except NotStreamableError:

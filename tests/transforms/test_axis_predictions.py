@@ -18,6 +18,7 @@ from tests.transforms.tiled import RARE_KINDS, SUM_KINDS, outputs_of_both, quick
 from tflm_planner.model.ir import Graph, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.transforms.axis_graph import REDUCE, PartitionScheme, axis_graph, schemes_along
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
 from tflm_planner.verification.tolerance import Differences, Tolerance
@@ -40,7 +41,7 @@ def scheme_of(found: PartitionScheme, ops: range) -> TiledRegion | None:
     places = [v.axis for v in found.axis.vertices if v.tensor is result]
     if len(places) != 1:
         return None
-    return TiledRegion(tuple(ops), ((SUM if places[0] == REDUCE else places[0] - 1, 2),))
+    return TiledRegion(tuple(ops), (Split(SUM if places[0] == REDUCE else places[0] - 1, 2),))
 
 
 def regions(graph: Graph, seed: int) -> list[tuple[range, list[Op]]]:

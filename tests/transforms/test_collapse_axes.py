@@ -20,6 +20,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes, collapsed_axes
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 SHUFFLE = (0, 1, 2, 4, 3)
@@ -104,7 +105,7 @@ def test_what_was_garbage_on_cmsis_nn_is_none_any_more() -> None:
     assert not any("unwritten" in w for w in api.arena(result.data, board).warnings)
     assert any("CMSIS-NN leaves the results" in n for n in result.report.notes)
     assert {c.status for c in result.report.checks} == {"equal"}
-    parts, notes = tiled(turned(data)[0], TiledRegion(tuple(range(4)), ((ROWS, 3),)))
+    parts, notes = tiled(turned(data)[0], TiledRegion(tuple(range(4)), (Split(ROWS, 3),)))
     assert notes[0].startswith("tiled 4 operators")
     assert quick_differences(data, parts) == []
 

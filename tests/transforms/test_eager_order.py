@@ -17,6 +17,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import COLUMNS, ROWS
 from tflm_planner.support.units import align_up
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.eager_order import eager_order, put_off
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -133,7 +134,9 @@ def test_no_row_is_padded_twice(halo, sizes, border, times) -> None:
     """But for tiles at the image's edge, which need rows of padding too."""
     data = windows(*sizes)
     count = len(sizes) + 1
-    schemes = {b: TiledRegion(tuple(range(count)), ((ROWS, 6),), halo, b) for b in ("pad", border)}
+    schemes = {
+        b: TiledRegion(tuple(range(count)), (Split(ROWS, 6),), halo, b) for b in ("pad", border)
+    }
     made = {b: tiled(data, s)[0] for b, s in schemes.items()}
     assert quick_differences(data, made[border]) == []
     inner = sum(pads(made[border])) - 2 * sum(3 + size // 2 for size in sizes)
@@ -154,7 +157,7 @@ def test_more_tiles_than_a_result_has_rows(axis, border) -> None:
     chain.conv(4, 5)
     chain.pool()
     data = chain.finish()
-    scheme = TiledRegion((0, 1, 2, 3), ((axis, 12),), "merge", border, eager=True)
+    scheme = TiledRegion((0, 1, 2, 3), (Split(axis, 12),), "merge", border, eager=True)
     made, notes = tiled(data, scheme)
     assert notes[0].startswith("tiled") and quick_differences(data, made) == []
     convs = [op for op in read_model(made).main.ops if op.kind == "CONV_2D"]

@@ -73,7 +73,7 @@ def test_both_operands_every_way(order, adj_x, adj_y):
     assert bool(notes) == (adj_x or not adj_y)
     same_and_varied(data, made)
     (product,) = [op for op in read_model(made).main.ops if op.kind == "BATCH_MATMUL"]
-    assert (product.options.adjX, product.options.adjY) == (False, True)
+    assert product.options.transposes == (False, True)
 
 
 def test_a_transpose_that_turns_nothing_any_more_is_dropped():
@@ -87,4 +87,4 @@ def test_what_others_read_stays_as_it_is():
         model = read_model(data)
         assert fold_transposes(model) == []
         run(model, Normalize())
-        assert not any(op.options.adjY for op in model.ops() if op.kind == "BATCH_MATMUL")
+        assert not any(op.options.transposes[1] for op in model.ops() if op.kind == "BATCH_MATMUL")

@@ -10,6 +10,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axes import AxisMap, axis_map
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
+from tflm_planner.transforms.tile.box_plan import Split
 
 SATURATED = (1, 16, 16, 2)
 
@@ -48,7 +49,7 @@ def test_hybrid_operators_are_not_split(kind: str) -> None:
     tiles = api.TilePermission(
         dialect=False,
         operators=api.AllowedOperators.ALL,
-        by_hand=(api.TiledRegion((0,), ((1, 2),)),),
+        by_hand=(api.TiledRegion((0,), (Split(1, 2),)),),
     )
     with pytest.raises(UsageError, match=f"not tiled: {kind}"):
         api.plan(data, None, api.PlanOptions(tiles=tiles, verify=None))

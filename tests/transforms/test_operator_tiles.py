@@ -12,7 +12,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Range
 from tflm_planner.ops.resize import Resize
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
-from tflm_planner.transforms.tile.box_plan import HALOS
+from tflm_planner.transforms.tile.box_plan import HALOS, Split
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.resizing import resize_form
 from tflm_planner.transforms.tile.tile import TiledRegion
@@ -50,7 +50,12 @@ def resize(kind: str, shape, size, dtype="int8", **options) -> bytes:
 @pytest.mark.mostly_slow(fast=3)
 def test_resized_images_in_bands_and_patches(kind, dtype, size, options):
     data = resize(kind, (2, 9, 7, 3), size, dtype, **options)
-    for splits in (((ROWS, 4),), ((COLUMNS, 3),), ((ROWS, 3), (COLUMNS, 2)), ((CHANNELS, 3),)):
+    for splits in (
+        (Split(ROWS, 4),),
+        (Split(COLUMNS, 3),),
+        (Split(ROWS, 3), Split(COLUMNS, 2)),
+        (Split(CHANNELS, 3),),
+    ):
         assert checked(data, TiledRegion((1,), splits)).startswith("tiled"), splits
 
 
@@ -58,11 +63,11 @@ def test_resized_images_in_bands_and_patches(kind, dtype, size, options):
 def test_ratios_that_drift_are_refused():
     """1024 / 3 is rounded: row 30 is not made as row 0 is."""
     data = resize("RESIZE_BILINEAR", (1, 12, 12, 2), (36, 36))
-    assert "mixes rows" in checked(data, TiledRegion((1,), ((ROWS, 2),)))
+    assert "mixes rows" in checked(data, TiledRegion((1,), (Split(ROWS, 2),)))
     data = resize("RESIZE_NEAREST_NEIGHBOR", (1, 12, 12, 2), (36, 36))
-    assert checked(data, TiledRegion((1,), ((ROWS, 3),))).startswith("tiled")
+    assert checked(data, TiledRegion((1,), (Split(ROWS, 3),))).startswith("tiled")
     data = resize("RESIZE_BILINEAR", (1, 12, 12, 2), (36, 36), "float32")
-    assert "mixes rows" in checked(data, TiledRegion((1,), ((ROWS, 2),)))
+    assert "mixes rows" in checked(data, TiledRegion((1,), (Split(ROWS, 2),)))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +116,7 @@ def transposed(padding: int, stride: int, kernel: int, *, bias: bool, dtype: str
 @pytest.mark.mostly_slow(fast=3)
 def test_transposed_convolutions(padding, stride, kernel, bias, dtype):
     data = transposed(padding, stride, kernel, bias=bias, dtype=dtype)
-    for splits in (((ROWS, 3),), ((ROWS, 2), (COLUMNS, 2)), ((CHANNELS, 2),)):
+    for splits in ((Split(ROWS, 3),), (Split(ROWS, 2), Split(COLUMNS, 2)), (Split(CHANNELS, 2),)):
         assert checked(data, TiledRegion((1,), splits)).startswith("tiled"), splits
 
 
@@ -130,9 +135,9 @@ def test_what_moves_along_axes(halo):
     e = one.tensor((6, 4, 6))
     one.graph.op("UNPACK", [c], [e], "UnpackOptions", num=1, axis=0)
     data = one.finish((d, (1, 8, 6, 6)), (e, (6, 4, 6)))
-    assert checked(data, TiledRegion((1, 2), ((ROWS, 3),), halo)).startswith("tiled")
-    assert checked(data, TiledRegion((1, 3), ((ROWS, 4),), halo)).startswith("tiled")
-    assert checked(data, TiledRegion((2, 4), ((0, 3),), halo)).startswith("tiled")
+    assert checked(data, TiledRegion((1, 2), (Split(ROWS, 3),), halo)).startswith("tiled")
+    assert checked(data, TiledRegion((1, 3), (Split(ROWS, 4),), halo)).startswith("tiled")
+    assert checked(data, TiledRegion((2, 4), (Split(0, 3),), halo)).startswith("tiled")
 
 
 @needs_tflm
@@ -147,9 +152,9 @@ def test_products_softmax_and_means_not_along_their_sums():
     one.graph.op("MEAN", [product, one.integers(2)], [mean], "ReducerOptions", keepDims=False)
     one.graph.outputs(soft, mean)
     data = one.net.finish()
-    assert checked(data, TiledRegion((1, 2, 3), ((1, 3),))).startswith("tiled")
-    assert "SOFTMAX" in checked(data, TiledRegion((2,), ((3, 2),)))
-    assert checked(data, TiledRegion((1,), ((2, 4),))).startswith("tiled")
+    assert checked(data, TiledRegion((1, 2, 3), (Split(1, 3),))).startswith("tiled")
+    assert "SOFTMAX" in checked(data, TiledRegion((2,), (Split(3, 2),)))
+    assert checked(data, TiledRegion((1,), (Split(2, 4),))).startswith("tiled")
 
 
 def test_a_part_of_a_split_takes_no_operator():
@@ -159,7 +164,7 @@ def test_a_part_of_a_split_takes_no_operator():
     y = one.tensor((1, 4, 4, 4))
     one.graph.op("RELU", [b], [y])
     data = one.finish((y, (1, 4, 4, 4)))
-    made, _ = tiled(data, TiledRegion((1, 2), ((ROWS, 2),)))
+    made, _ = tiled(data, TiledRegion((1, 2), (Split(ROWS, 2),)))
     kinds = [op.kind for op in read_model(made).main.ops]
     assert kinds == ["RELU", "SLICE", "SLICE", "RELU", "RELU", "CONCATENATION", "RELU"]
 
@@ -173,7 +178,7 @@ def test_a_part_of_what_is_padded_or_joined_takes_what_it_needs() -> None:
     one.graph.op("CONCATENATION", [padded, padded], [joined], "ConcatenationOptions", axis=1)
     data = one.finish((joined, y))
     for ops in ((1,), (2,)):
-        made, (note, *_) = tiled(data, TiledRegion(ops, ((ROWS, 2),)))
+        made, (note, *_) = tiled(data, TiledRegion(ops, (Split(ROWS, 2),)))
         assert note.startswith("tiled"), note
         parts = [op for op in read_model(made).main.ops if op.kind in ("PAD", "CONCATENATION")]
         # Two PADs and what joins their results; no operator for the halves of what is joined.

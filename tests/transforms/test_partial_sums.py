@@ -11,14 +11,14 @@ from tests.models.small import One, bottleneck
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
-from tflm_planner.transforms.tile.box_plan import HALOS, Halo
+from tflm_planner.transforms.tile.box_plan import HALOS, Halo, Split
 from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import largest_sum
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 
 
 def sums(parts: int, *ops: int) -> TiledRegion:
-    return TiledRegion(ops, ((SUM, parts),))
+    return TiledRegion(ops, (Split(SUM, parts),))
 
 
 def apart(data: bytes, made: bytes) -> np.ndarray:
@@ -72,7 +72,7 @@ def test_no_sum_of_shares_can_overflow():
     """The bound is reached by the inputs that are worst for a channel, and is the scale's."""
     op = read_model(bottleneck()).main.ops[3]
     weights = op.inputs[1].buffer.data.view(np.int8).reshape(6, 24).astype(float)
-    scales = np.asarray(op.inputs[1].quantization.scale) * 0.1
+    scales = np.asarray(op.inputs[1].quantization.scales) * 0.1
     bias = np.abs(op.inputs[2].buffer.data.view("<i4")) * scales
     worst = np.maximum(
         (weights.clip(0) * 127 - weights.clip(max=0) * 128).sum(1),
@@ -129,7 +129,7 @@ def test_a_sum_has_no_halos_to_keep(halo: Halo, border: Border):
     y = relu(graph, x, (1, 5, 5, 8), "a")
     graph.outputs(conv(graph, y, (1, 5, 5, 8), "b"))
     data = net.finish()
-    how = TiledRegion((0, 1), ((SUM, 4),), halo, border)
+    how = TiledRegion((0, 1), (Split(SUM, 4),), halo, border)
     made, (note, *_) = tiled(data, how, inexact=True)
     if halo == "recompute":
         assert note.startswith("tiled") and apart(data, made).max() <= 1
@@ -140,5 +140,5 @@ def test_a_sum_has_no_halos_to_keep(halo: Halo, border: Border):
 @needs_tflm
 def test_exact_tiles_stay_exact_beside_the_permission():
     data = bottleneck()
-    made, _ = tiled(data, TiledRegion((1, 2, 3), ((ROWS, 3),)), inexact=True)
+    made, _ = tiled(data, TiledRegion((1, 2, 3), (Split(ROWS, 3),)), inexact=True)
     assert quick_differences(data, made) == []

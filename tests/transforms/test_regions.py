@@ -13,6 +13,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import TransformRefusedError
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion, band
 
@@ -31,8 +32,8 @@ def test_every_region_has_a_result_in_order():
     regions = (
         band(0, 1, 2),
         LoopedRegion((2, 3), 2, "reverse"),
-        TiledRegion((1, 2), ((1, 2),)),
-        TiledRegion((4,), ((SUM, 2),)),
+        TiledRegion((1, 2), (Split(1, 2),)),
+        TiledRegion((4,), (Split(SUM, 2),)),
     )
     model = chain()
     results = Regions(regions).rewrite(model)
@@ -64,5 +65,5 @@ def test_a_candidate_with_a_refused_region_is_impossible():
     )
     first = band(0, 1, 2)
     assert evaluate(model, Candidate((first,), False), options) is not None
-    for refused in (TiledRegion((1, 2), ((1, 2),)), LoopedRegion((2,), 16)):
+    for refused in (TiledRegion((1, 2), (Split(1, 2),)), LoopedRegion((2,), 16)):
         assert evaluate(model, Candidate((first, refused), False), options) is None

@@ -104,10 +104,10 @@ def test_rows_are_a_batch_between_reshapes() -> None:
         "CONV_2D(%4, #int8[4,1,1,5], #int32[4])",
     ]
     ops = read_model(data).main.ops
-    assert (ops[2].options.strideH, ops[2].options.strideW) == (2, 1)
+    assert ops[2].options.stride == (2, 1)
     assert ops[2].inputs[0] and ops[2].inputs[0].shape == (6, 1, 4, 8)
     assert ops[2].outputs[0].shape == (6, 1, 4, 5) and ops[3].outputs[0].shape == (1, 6, 4, 5)
-    assert ops[4].options.dilationHFactor == 2
+    assert ops[4].options.dilation[0] == 2
     assert "in rows of 4 pixels" in notes[0] and "dilated" in notes[1]
 
 

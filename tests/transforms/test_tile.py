@@ -26,7 +26,7 @@ from tflm_planner.model.text import to_text
 from tflm_planner.ops.window import CHANNELS, ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.regions import Regions
-from tflm_planner.transforms.tile.box_plan import HALOS
+from tflm_planner.transforms.tile.box_plan import HALOS, Split
 from tflm_planner.transforms.tile.boxes import cuts
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion, band
@@ -82,7 +82,7 @@ def test_patches_and_channels_of_vww():
         in Regions((Patch(3, 8).region(model.main),)).apply(model)[0]
     )
     assert same_bits(data, write_model(model), inputs=2) == []
-    made, _ = tiled(data, TiledRegion((2, 3), ((CHANNELS, 3),)))
+    made, _ = tiled(data, TiledRegion((2, 3), (Split(CHANNELS, 3),)))
     assert same_bits(data, made, inputs=2) == []
     assert len(made) < len(data)
 
@@ -108,7 +108,9 @@ def test_what_cannot_be_tiled_is_said():
     data = published("pretrainedResnet_quant")
     model = read_model(data)
     before = to_text(model)
-    notes = Regions((TiledRegion((15,), ((1, 2),)), TiledRegion((0, 3), ((ROWS, 2),)))).apply(model)
+    notes = Regions(
+        (TiledRegion((15,), (Split(1, 2),)), TiledRegion((0, 3), (Split(ROWS, 2),)))
+    ).apply(model)
     assert notes[0] == "not tiled: SOFTMAX 'Identity_int8' mixes axis 1"
     assert notes[1] == "not tiled: a path leaves the region and comes back"
     assert to_text(model) == before

@@ -15,6 +15,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop
 from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -26,7 +27,7 @@ def test_one_pixel_windows_keep_all_their_rows(size: int, rows: int) -> None:
     made = chain.conv(8, size)
     chain.pool()
     model = read_model(chain.finish())
-    run(model, Regions((TiledRegion((1,), ((ROWS, 2),)),)), Crop())
+    run(model, Regions((TiledRegion((1,), (Split(ROWS, 2),)),)), Crop())
     name = read_model(chain.finish()).main.tensors[made].name
     (result,) = [t for t in model.main.tensors if t.name == name]
     assert result.shape == (1, rows, 8, 8)
@@ -47,7 +48,7 @@ def squeezed(*, dims: list[int] | None) -> bytes:
 @pytest.mark.parametrize("parts", [2, 5, 6])
 def test_axes_that_tiles_make_one_long_are_not_squeezed(dims, parts) -> None:
     data = squeezed(dims=dims)
-    made, notes = tiled(data, TiledRegion((0, 1, 2), ((0, parts),)))
+    made, notes = tiled(data, TiledRegion((0, 1, 2), (Split(0, parts),)))
     assert notes[0].startswith("tiled")
     assert quick_differences(data, made) == []
 
@@ -58,7 +59,7 @@ def test_empty_results_are_not_tiled() -> None:
     out = chain.tensor((1, 0, 6, 8))
     limits = [chain.graph.constant(n, v) for n, v in (("begin", [0] * 4), ("size", [1, 0, 6, 8]))]
     chain.graph.op("SLICE", [y, *limits], [out], "SliceOptions", version=2)
-    _, notes = tiled(chain.finish(y, out), TiledRegion((0, 1), ((ROWS, 2),)))
+    _, notes = tiled(chain.finish(y, out), TiledRegion((0, 1), (Split(ROWS, 2),)))
     assert notes == ["not tiled: a result of it is empty"]
 
 
@@ -92,9 +93,11 @@ def test_state_is_read_after_it_is_written() -> None:
     assert [op.kind for op in read_model(data).main.ops][2:6] == [
         "CONV_2D", "ASSIGN_VARIABLE", "READ_VARIABLE", "MAX_POOL_2D",
     ]  # fmt: skip
-    _, notes = tiled(data, TiledRegion((2, 5), ((ROWS, 2),)))
+    _, notes = tiled(data, TiledRegion((2, 5), (Split(ROWS, 2),)))
     assert notes == ["not changed: operators with side effects among it would change their order"]
-    made, notes = tiled(data, TiledRegion((2,), ((ROWS, 2),)), TiledRegion((5, 6), ((ROWS, 2),)))
+    made, notes = tiled(
+        data, TiledRegion((2,), (Split(ROWS, 2),)), TiledRegion((5, 6), (Split(ROWS, 2),))
+    )
     assert all(note.startswith("tiled") for note in notes)
     assert quick_differences(data, made) == []
 
@@ -118,7 +121,7 @@ def test_columns_that_no_window_reads_are_not_cut_off(width: int) -> None:
     chain.conv(8, 3)
     chain.pool()
     data = chain.finish()
-    made, notes = tiled(data, TiledRegion((1,), ((ROWS, 3),)))
+    made, notes = tiled(data, TiledRegion((1,), (Split(ROWS, 3),)))
     assert notes[0].startswith("tiled") and quick_differences(data, made) == []
     slices = [op.outputs[0].shape for op in read_model(made).main.ops if op.kind == "SLICE"]
     assert slices == [(1, 4, width, 8)] * 3
@@ -133,6 +136,6 @@ def test_a_bias_may_name_the_axis_of_its_weights(axis: int) -> None:
     bias = next(t for t in chain.graph.table.tensors if t.name.startswith("b"))
     bias.quantization.quantizedDimension = axis
     data = chain.finish()
-    result, notes = tiled(data, TiledRegion((0,), ((CHANNELS, 2),)))
+    result, notes = tiled(data, TiledRegion((0,), (Split(CHANNELS, 2),)))
     assert notes[0].startswith("tiled")
     assert quick_differences(data, result, ("TFLM",)) == []

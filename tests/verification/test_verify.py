@@ -19,6 +19,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options, verify
 from tflm_planner.verification import compare as compare_module
@@ -190,7 +191,7 @@ def test_a_difference_in_the_dialect_is_located_not_taken_for_damage() -> None:
         graph.outputs(conv(graph, relu(graph, y, IMAGE), IMAGE, "last"))
         return net.finish()
 
-    bands = api.TilePermission(by_hand=(TiledRegion((0, 1, 2), ((ROWS, 2),)),))
+    bands = api.TilePermission(by_hand=(TiledRegion((0, 1, 2), (Split(ROWS, 2),)),))
     made = api.plan(two("a"), None, api.PlanOptions(tiles=bands, verify=None)).data
     assert read_model(made, dialect=True).has_views
     (check,) = verify(two("longer"), made, Options(inputs=2, runtimes=("TFLM",))).checks

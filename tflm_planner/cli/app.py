@@ -129,12 +129,12 @@ def plan_command(arguments: PlanArguments) -> None:
         options = arguments.options()
         source = sys.stdin.buffer.read() if arguments.reads_stdin else arguments.source
         destination = None if arguments.writes_stdout else output
-        with show_progress(arguments.quiet, arguments.verbose) as report_progress:
+        with show_progress(arguments.quiet, arguments.verbose) as on_progress:
             result = api.plan(
                 source,
                 destination,
                 options,
-                report_progress,
+                on_progress,
                 lambda report: render_all(report, reports, RENDERERS),
             )
         if arguments.writes_stdout:

@@ -111,10 +111,10 @@ def batch_command(arguments: BatchArguments) -> None:
         needed = ("tflm_planner.pipeline.api",)
         quiet = arguments.quiet or arguments.as_json
         with (
-            show_progress(quiet, arguments.verbose) as say,
+            show_progress(quiet, arguments.verbose) as on_progress,
             engine_at(arguments.address, arguments.workers, needed) as engine,
         ):
-            batch = run_batch(jobs, arguments.out, engine, say, fresh=arguments.fresh)
+            batch = run_batch(jobs, arguments.out, engine, on_progress, fresh=arguments.fresh)
         summaries = {arguments.out / name: make(batch) for name, make in SUMMARIES.items()}
         write_files({path: text.encode("utf-8", "replace") for path, text in summaries.items()})
         if arguments.as_json:

@@ -33,13 +33,13 @@ BoardTarget = Annotated[
     str | None,
     typer.Option("--target", "-t", help="Predict for this target, not the one the board says."),
 ]
-Runs = Annotated[int, typer.Option(min=1, max=1000, help="Runs to time.")]
+RunCount = Annotated[int, typer.Option(min=1, max=1000, help="Runs to time.")]
 DEFAULT_RUNS = 10
 
 
 @contextmanager
 def open_station(
-    port: str | None, baud: int, patience: float, report_progress: Callable[[str], None]
+    port: str | None, baud: int, patience: float, on_progress: Callable[[str], None]
 ) -> Generator[Station]:
     """The board behind a port. patience: seconds that it may be silent."""
     from tflm_planner.device.line import choose_port
@@ -47,7 +47,7 @@ def open_station(
     from tflm_planner.device.station import Station
 
     with Station(choose_port(port), baud, Timing(patience=patience)) as station:
-        station.on_retry = report_progress
+        station.on_retry = on_progress
         yield station
 
 

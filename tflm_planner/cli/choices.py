@@ -14,7 +14,7 @@ library, and more operators."""
 Library = Literal["as-is", "lean"]
 """What the firmware is: stock TFLM, or one with the lean library."""
 Ends = Literal["keep", "int8"]
-Search = Literal["regions", "motes", "spellings", "none"]
+SearchMethod = Literal["regions", "motes", "spellings", "none"]
 SearchOfBack = Literal["regions", "none"]
 Objective = Literal["arena", "head"]
 Order = Literal["best", "exact", "beam", "rpo", "file"]

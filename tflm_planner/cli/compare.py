@@ -17,7 +17,7 @@ from tflm_planner.cli.shared import (
     AsJson,
     Source,
     Verbose,
-    Workers,
+    WorkerCount,
     exit_on_errors,
     print_json,
     show_progress,
@@ -71,7 +71,7 @@ class CompareArguments:
             "--deep", help="Search for tiles, with more operators, and with the lean library."
         ),
     ] = False
-    workers: Workers = defaults.WORKERS
+    workers: WorkerCount = defaults.WORKERS
     as_json: AsJson = False
     verbose: Verbose = False
 
@@ -119,5 +119,5 @@ def _compare(arguments: CompareArguments, targets: list[Target]) -> Comparison:
 
     columns = comparison.WITH_TILES if arguments.tiles else comparison.QUICK
     columns = comparison.ALL if arguments.deep else columns
-    with show_progress(arguments.as_json, arguments.verbose) as say:
-        return api.compare(arguments.source, targets, columns, arguments.workers, say)
+    with show_progress(arguments.as_json, arguments.verbose) as on_progress:
+        return api.compare(arguments.source, targets, columns, arguments.workers, on_progress)

@@ -47,14 +47,14 @@ def make_server(workspace: Workspace) -> Server[Any]:
             raise MCPError(sdk.INVALID_PARAMS, words)
         steps = 0
 
-        def say(words: str) -> None:
+        def on_progress(words: str) -> None:
             nonlocal steps
             steps += 1
             anyio.from_thread.run(context.session.report_progress, steps, None, words)
 
         async with one_at_a_time:
             return await anyio.to_thread.run_sync(
-                lambda: _call(tools[params.name], params.arguments or {}, workspace, say)
+                lambda: _call(tools[params.name], params.arguments or {}, workspace, on_progress)
             )
 
     return Server(
@@ -79,11 +79,11 @@ def _described(tool: ServedTool) -> sdk.Tool:
 
 
 def _call(
-    tool: ServedTool, arguments: JsonValues, workspace: Workspace, say: Progress
+    tool: ServedTool, arguments: JsonValues, workspace: Workspace, on_progress: Progress
 ) -> sdk.CallToolResult:
     """The answer of a tool, or what went wrong; a fault of ours is an answer too."""
     try:
-        values, is_error = tool.answer(arguments, workspace, say), False
+        values, is_error = tool.answer(arguments, workspace, on_progress), False
     except Exception as error:
         values, is_error = failure(error), True
     text = sdk.TextContent(type="text", text=_text(values, is_error=is_error))

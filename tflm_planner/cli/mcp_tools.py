@@ -90,11 +90,11 @@ class ServedTool:
         return schema_of(self.result, self.name, f"urn:tflm-planner:mcp:{self.name}:result")
 
     def answer(
-        self, arguments: Mapping[str, Any], workspace: Workspace, report_progress: Progress
+        self, arguments: Mapping[str, Any], workspace: Workspace, on_progress: Progress
     ) -> JsonValues:
         """The result. Raises PlannerError."""
         call = parse(dict(arguments), self.call, f"arguments of {self.name}")
-        return self.run(call, workspace, report_progress)
+        return self.run(call, workspace, on_progress)
 
 
 def failure(error: Exception) -> JsonValues:
@@ -111,12 +111,12 @@ def arena(call: types.ArenaCall, workspace: Workspace, _: Progress) -> JsonValue
     return arena_to_json(looking.arena(path, target), target, looking.split_arena(path, target))
 
 
-def compare(call: types.CompareCall, workspace: Workspace, report_progress: Progress) -> JsonValues:
+def compare(call: types.CompareCall, workspace: Workspace, on_progress: Progress) -> JsonValues:
     """What a model needs on many boards."""
     path, targets = workspace.model(call.model), [*boards_like(call.boards, "")]
     if not call.planned:
         return comparison_to_json(looking.compare_as_is(path, targets))
-    planned = api.compare(path, targets, QUICK, report_progress=report_progress)
+    planned = api.compare(path, targets, QUICK, on_progress=on_progress)
     return comparison_to_json(planned)
 
 
@@ -148,7 +148,7 @@ def _operator(step: MapStep) -> types.LiveOperatorJson:
     return view(step, types.LiveOperatorJson)
 
 
-def plan(call: types.PlanCall, workspace: Workspace, report_progress: Progress) -> JsonValues:
+def plan(call: types.PlanCall, workspace: Workspace, on_progress: Progress) -> JsonValues:
     """Write a model that computes the same in less memory."""
     source, output = workspace.model(call.model), workspace.model(call.output)
     target = workspace.target(call.target, lean=call.firmware == "lean")
@@ -159,7 +159,7 @@ def plan(call: types.PlanCall, workspace: Workspace, report_progress: Progress) 
         force=call.force,
         command=_command(call, source, output),
     )
-    return _summary(api.plan(source, output, options, report_progress).report)
+    return _summary(api.plan(source, output, options, on_progress).report)
 
 
 def _command(call: types.PlanCall, source: Path, output: Path) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from tflm_planner.cli.boards import (
     BoardTarget,
     Patience,
     Port,
-    Runs,
+    RunCount,
     open_station,
 )
 from tflm_planner.cli.choices import Library
@@ -55,7 +55,7 @@ class MeasureArguments:
     port: Port = None
     baud: Baud = DEFAULT_BAUD
     target: BoardTarget = None
-    runs: Runs = DEFAULT_RUNS
+    runs: RunCount = DEFAULT_RUNS
     seed: Seed = defaults.SEED
     steps: Annotated[
         int | None,
@@ -145,10 +145,10 @@ def _measure(data: bytes, arguments: MeasureArguments, options: MeasureOptions) 
 
     name = arguments.source.name
     with (
-        show_progress(arguments.quiet, arguments.verbose) as report_progress,
-        open_station(arguments.port, arguments.baud, arguments.timeout, report_progress) as station,
+        show_progress(arguments.quiet, arguments.verbose) as on_progress,
+        open_station(arguments.port, arguments.baud, arguments.timeout, on_progress) as station,
     ):
         measurement: Measurement = station.run(
-            lambda board: measure(board, name, data, options, report_progress)
+            lambda board: measure(board, name, data, options, on_progress)
         )
     return measurement

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tflm_planner.cli.boards import add_profile
-from tflm_planner.cli.choices import Allocator, Ends, Firmware, Objective, Order, Search
+from tflm_planner.cli.choices import Allocator, Ends, Firmware, Objective, Order, SearchMethod
 from tflm_planner.cli.idle import Need, given_words, refuse_idle
 from tflm_planner.cli.shared import (
     JSON_HELP,
@@ -172,7 +172,7 @@ class PlanArguments:
         ),
     ] = None
     search: Annotated[
-        Search,
+        SearchMethod,
         _option(
             _ADVANCED,
             "What is tried beside order and plan. regions: tiles, loops and other spellings of "

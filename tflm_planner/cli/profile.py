@@ -20,7 +20,7 @@ from tflm_planner.cli.boards import (
     BoardTarget,
     Patience,
     Port,
-    Runs,
+    RunCount,
     open_station,
 )
 from tflm_planner.cli.idle import Need, refuse_idle
@@ -57,7 +57,7 @@ class ProfileArguments:
         bool, typer.Option("--tiles", help="Also the tiles that a search would try.")
     ] = False
     target: BoardTarget = None
-    runs: Runs = DEFAULT_RUNS
+    runs: RunCount = DEFAULT_RUNS
     again: Annotated[bool, typer.Option("--again", help="Measure anew what the database has.")] = (
         False
     )
@@ -134,15 +134,13 @@ def _measure(database: ProfileDatabase, models: list[bytes], arguments: ProfileA
     for data in models:
         shapes.add_model(data)
     with (
-        show_progress(arguments.quiet, arguments.verbose) as report_progress,
-        open_station(arguments.port, arguments.baud, arguments.timeout, report_progress) as station,
+        show_progress(arguments.quiet, arguments.verbose) as on_progress,
+        open_station(arguments.port, arguments.baud, arguments.timeout, on_progress) as station,
     ):
         if arguments.tiles:
             target = _target_of(station, arguments.target)
-            _add_tiles(shapes, models, target, arguments.time_limit, report_progress)
-        profiled = profile(
-            station, shapes, database, arguments.runs, arguments.again, report_progress
-        )
+            _add_tiles(shapes, models, target, arguments.time_limit, on_progress)
+        profiled = profile(station, shapes, database, arguments.runs, arguments.again, on_progress)
     if not arguments.quiet:
         _print_profiled(profiled, shapes.left_out)
 
@@ -159,7 +157,7 @@ def _add_tiles(
     models: list[bytes],
     target: Target,
     seconds: float | None,
-    report_progress: Callable[[str], None],
+    on_progress: Callable[[str], None],
 ) -> None:
     """The operators that a tile search weighs, whatever it finds."""
     from tflm_planner.pipeline import api
@@ -168,7 +166,7 @@ def _add_tiles(
     for data in models:
         search = api.MemoryOptions(time_limit=seconds, kernels=api.kernels_of(watched))
         tiles = api.TilePermission(max_slowdown=2.0, operators=api.AllowedOperators.ALL, workers=1)
-        api.plan(data, None, api.PlanOptions(search, tiles, verify=None), report_progress)
+        api.plan(data, None, api.PlanOptions(search, tiles, verify=None), on_progress)
 
 
 def _print_profiled(profiled: Profiled, left_out: dict[str, str]) -> None:

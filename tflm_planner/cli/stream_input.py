@@ -23,7 +23,7 @@ from tflm_planner.cli.shared import (
     Source,
     TargetName,
     Verbose,
-    Workers,
+    WorkerCount,
     allowed_operators,
     exit_on_errors,
     print_json,
@@ -78,7 +78,7 @@ class StreamInputArguments:
     portable: Annotated[
         bool, typer.Option("--portable", help="A back that every TFLite runtime runs.")
     ] = False
-    workers: Workers = defaults.WORKERS
+    workers: WorkerCount = defaults.WORKERS
     inputs: Inputs = defaults.INPUTS
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Write without proving equality.")
@@ -141,7 +141,7 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
         from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 
         options = arguments.options()
-        with show_progress(arguments.quiet, arguments.verbose) as report_progress:
+        with show_progress(arguments.quiet, arguments.verbose) as on_progress:
             split = api.stream_input(
                 arguments.source,
                 (arguments.front, arguments.back),
@@ -149,7 +149,7 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
                 arguments.proof(),
                 arguments.header,
                 arguments.force,
-                report_progress,
+                on_progress,
             )
         target = options.search.kernels.target
         proof_outcome = split.verdict, split.stopped, split.terms

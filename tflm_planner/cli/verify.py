@@ -95,12 +95,12 @@ def _compare(arguments: VerifyArguments, result: Path) -> None:
     from tflm_planner.report.verdict_text import render_verdict
 
     target = api.load_target(arguments.target)
-    with show_progress(arguments.quiet, arguments.verbose) as report_progress:
+    with show_progress(arguments.quiet, arguments.verbose) as on_progress:
         tolerance = api.Tolerance() if arguments.allow_inexact else None
         options = api.VerifyOptions(
             seed=arguments.seed, inputs=arguments.inputs, tolerance=tolerance
         )
-        verdict = api.check_equal(arguments.original, result, options, report_progress)
+        verdict = api.check_equal(arguments.original, result, options, on_progress)
     arenas = api.arena(arguments.original, target), api.arena(result, target)
     if arguments.as_json:
         print_json(verdict_to_json(verdict, arenas, target))

@@ -27,7 +27,7 @@ from tflm_planner.codesign.reshaping import SkipOperator, reshaping
 from tflm_planner.codesign.weights import Network
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
-from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
+from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 
 _ACTIVATIONS = {"none": 0, "relu": 1, "relu6": 3}
 
@@ -121,7 +121,7 @@ class _Build:
 
     def _sum(self, step: Step, terms: list[Tensor], activation: str) -> Tensor:
         total = self._value(step.shape_out, activation)
-        fused = {"fusedActivationFunction": _ACTIVATIONS[activation]}
+        fused = {"fused_activation_function": _ACTIVATIONS[activation]}
         self._op("ADD", terms, total, "AddOptions", **fused)
         return total
 
@@ -161,17 +161,17 @@ class _Build:
         out, (rows, columns) = layer.channels_out, layer.kernel
         options: dict[str, Any] = {
             "padding": SAME_PADDING,
-            "strideH": layer.stride,
-            "strideW": layer.stride,
-            "dilationHFactor": 1,
-            "dilationWFactor": 1,
-            "fusedActivationFunction": _ACTIVATIONS[activation],
+            "stride_h": layer.stride,
+            "stride_w": layer.stride,
+            "dilation_h_factor": 1,
+            "dilation_w_factor": 1,
+            "fused_activation_function": _ACTIVATIONS[activation],
         }
         y = self._value(shape, activation)
         if layer.is_depthwise or part.kind == "window":
             operands = self._weights(x, part, (1, rows, columns, out), 3)
             table = "DepthwiseConv2DOptions"
-            options["depthMultiplier"] = 1
+            options["depth_multiplier"] = 1
             self._op("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
         else:
             inside = layer.channels_in // layer.groups
@@ -189,7 +189,7 @@ class _Build:
         scale, shift = self._numbers.factors(self._new, self._place, step.shape_in[2])
         product, total = self._value(step.made, "none"), self._value(step.made, activation)
         self._op("MUL", [x, scale], product, "MulOptions")
-        fused = {"fusedActivationFunction": _ACTIVATIONS[activation]}
+        fused = {"fused_activation_function": _ACTIVATIONS[activation]}
         self._op("ADD", [product, shift], total, "AddOptions", **fused)
         return total
 
@@ -205,14 +205,14 @@ class _Build:
             self._op("RESIZE_NEAREST_NEIGHBOR", [x, size], y, options)
         elif kind == "pool":
             y = self._like(x, (1, 1, 1, channels))
-            window = {"filterHeight": height, "filterWidth": width}
-            strides = {"strideH": height, "strideW": width, "padding": VALID_PADDING}
+            window = {"filter_height": height, "filter_width": width}
+            strides = {"stride_h": height, "stride_w": width, "padding": VALID_PADDING}
             self._op("AVERAGE_POOL_2D", [x], y, "Pool2DOptions", **window, **strides)
         elif kind == "mean":
             keeps = self._keeps_image()
             y = self._like(x, (1, 1, 1, channels) if keeps else (1, channels))
             axes = model.add_parameters(np.array([1, 2], np.int32))
-            self._op("MEAN", [x, axes], y, "ReducerOptions", keepDims=keeps)
+            self._op("MEAN", [x, axes], y, "ReducerOptions", keep_dims=keeps)
         elif kind == "flatten":
             y = self._like(x, (1, channels))
             shape = model.add_parameters(np.array([-1, channels], np.int32))
@@ -225,8 +225,8 @@ class _Build:
     def _pool(self, step: Step, x: Tensor) -> Tensor:
         layer, y = step.layer, self._like(x, (1, *step.made))
         kind = "MAX_POOL_2D" if layer.kind == "max_pool" else "AVERAGE_POOL_2D"
-        window = {"filterHeight": layer.kernel[0], "filterWidth": layer.kernel[1]}
-        strides = {"strideH": layer.stride, "strideW": layer.stride, "padding": SAME_PADDING}
+        window = {"filter_height": layer.kernel[0], "filter_width": layer.kernel[1]}
+        strides = {"stride_h": layer.stride, "stride_w": layer.stride, "padding": SAME_PADDING}
         self._op(kind, [x], y, "Pool2DOptions", **window, **strides)
         return y
 
@@ -251,10 +251,9 @@ class _Build:
 
     def _like(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """A value of the quantisation of `x`, as pools and reshapes hand it on."""
-        if x.quantization is None:
+        if x.quantization.single is None:
             return self._new.add_float_value(shape)
-        scale, zero_point = x.quantization.scale[0], x.quantization.zeroPoint[0]
-        return self._new.add_value(shape, float(scale), int(zero_point))
+        return self._new.add_value(shape, *x.quantization.single)
 
     def _weights(
         self, x: Tensor, part: LayerPart, shape: tuple[int, ...], axis: int

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal[
+LayerKind = Literal[
     "conv", "norm", "max_pool", "average_pool", "upsample", "join",
     "pool", "mean", "flatten", "dense", "softmax",
 ]  # fmt: skip
@@ -39,7 +39,7 @@ class Layer:
     how it does. branch: channels of a 1x1 convolution, with the same activation, that it goes
     through where it is a concatenation; 0: it goes through none."""
 
-    kind: Kind
+    kind: LayerKind
     kernel: tuple[int, int] = (1, 1)
     stride: int = 1
     channels_in: int = 0

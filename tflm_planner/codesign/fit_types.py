@@ -10,7 +10,7 @@ import msgspec
 from tflm_planner.codesign.fit_text import command_for
 from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
+from tflm_planner.report.json_types import SCHEMA_VERSION, BoundJson, Count, Version
 from tflm_planner.support.documents import Document, plain, says
 
 _Kind = Annotated[
@@ -33,7 +33,7 @@ class NetworkJson(Document):
     macs: Annotated[Count, says("Multiplications of one inference.")]
     parameters: Annotated[Count, says("Weights and biases.")]
     arena: Annotated[Count, says("Bytes of arena.")]
-    bound: Bound
+    bound: BoundJson
     at_most: Annotated[bool, says("Whether a search might need less.")]
     file_bytes: Annotated[Count, says("Bytes of the model's file.")]
     slowdown: Annotated[float, says("Instructions relative to the stock model, predicted.")]

@@ -34,7 +34,7 @@ from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import can_be_lean, with_lean
@@ -58,7 +58,7 @@ class VariantOutcome:
     kind: RungKind
     arena: int
     file_bytes: int
-    bound: Bound = "exact"
+    bound: BoundKind = "exact"
     slowdown: float = 1.0
     at_most: bool = False
 

@@ -224,8 +224,8 @@ class CalibratedInt8:
         along = [1] * kernel.ndim
         along[axis or 0] = len(scales)
         rounded = np.clip(np.rint(kernel / scales.reshape(along)), -127, 127).astype(np.int8)
-        assert x.quantization is not None, "every value has a scale"
-        bias_scales = scales * float(x.quantization.scale[0])
+        assert x.quantization.scale is not None, "every value has a scale"
+        bias_scales = scales * x.quantization.scale
         limits = np.iinfo(np.int32)
         biases = np.clip(np.rint(bias / bias_scales), limits.min, limits.max).astype(np.int32)
         return [

@@ -92,7 +92,7 @@ def _values(op: Op) -> Iterator[Tensor]:
 def _parameters(model: Model) -> tuple[int, int]:
     """Weights and biases, and their bytes."""
     constants = {t for op in model.ops() for t in op.operands() if t.is_constant}
-    weights = [t for t in constants if t.quantization is not None]
+    weights = [t for t in constants if not t.quantization.is_absent]
     unique = {t.buffer: t for t in weights}.values()
     return sum(t.elements for t in weights), sum(t.nbytes for t in unique)
 

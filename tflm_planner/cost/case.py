@@ -16,13 +16,13 @@ from typing import Any, cast
 import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.model.schema import members
 
 OPTIONS = (
     "padding", "strideH", "strideW", "dilationHFactor", "dilationWFactor", "filterHeight",
     "filterWidth", "axis", "adjX", "adjY", "keepNumDims",
 )  # fmt: skip
-"""Fields of operators' options on which a cost depends."""
+"""Fields of operators' options on which a cost depends, by the names of the schema, which
+files of measurements have too (schema/profile.md)."""
 MOST_NUMBERS = 16
 """Constant integer operands up to this many elements are part of a case: axes, paddings, sizes."""
 _WITH_NUMBERS = frozenset(
@@ -117,7 +117,7 @@ _NOTHING = Operand("int8", (0,))
 def case_of(op: Op) -> Case:
     """The case of an operator of a model. It never raises: what the operator lacks is left out."""
     has_numbers = op.kind in _WITH_NUMBERS
-    fields = members(op.options) if op.options else {}
+    fields = op.options.fields()
     options = [(name, fields[name]) for name in OPTIONS if name in fields]
     return Case(
         op.kind,
@@ -129,12 +129,11 @@ def case_of(op: Op) -> Case:
 
 def _operand(tensor: Tensor, has_numbers: bool) -> Operand:
     constant = tensor.is_constant
-    scale: Any = None if tensor.quantization is None else tensor.quantization.scale
     return Operand(
         tensor.type_name,
         tuple(tensor.shape or ()),
         constant,
-        0 if scale is None else len(scale),
+        len(tensor.quantization.scales),
         _numbers(tensor) if has_numbers and constant else None,
     )
 

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from tflm_planner.cost.profiles import CALL
 
-Vector = npt.NDArray[Any]
+FloatVector = npt.NDArray[Any]
 FLOOR = 300.0
 """Instructions below which an error counts as absolute: the length of a call."""
 FEW, USUAL_CALL = 5, 450.0
 """Measurements below which a path gets one constant beside a usual fixed part."""
 
 
-def solve(a: Vector, b: Vector) -> Vector:
+def solve(a: FloatVector, b: FloatVector) -> FloatVector:
     """Non-negative least squares (Lawson and Hanson, 1974)."""
     size = a.shape[1]
     x, active = np.zeros(size), np.zeros(size, bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Family = Literal["reference", "plain", "dsp", "mve", "pie-s3"]
+KernelFamily = Literal["reference", "plain", "dsp", "mve", "pie-s3"]
 """Which kernels run: the reference ones; CMSIS-NN for a core without vector instructions
 (Cortex-M0+, M3), with the DSP extension (M4, M7, M33), with MVE (M55, M85); ESP-NN on an
 ESP32-S3."""

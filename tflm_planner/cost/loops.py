@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tflm_planner.model.ir import Graph, Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION
 
 MOST_TURNS = 1_000_000
 _INTEGERS = {"int32": "<i4", "int64": "<i8"}
@@ -20,7 +21,7 @@ _INTEGERS = {"int32": "<i4", "int64": "<i8"}
 def turns(op: Op) -> int | None:
     """How often the body of a counting WHILE runs; None if it does not count in the way drawn
     above."""
-    conditions, bodies = op.graphs.get("condSubgraphIndex"), op.graphs.get("bodySubgraphIndex")
+    conditions, bodies = op.graphs.get(CONDITION), op.graphs.get(BODY)
     if not conditions or not bodies or len(conditions[0].outputs) != 1:
         return None
     condition, body = conditions[0], bodies[0]

@@ -19,7 +19,7 @@ from statistics import median
 
 from tflm_planner.cost.case import Case, canonical, case_of
 from tflm_planner.cost.fit import fit_path
-from tflm_planner.cost.kinds import Counts, Family
+from tflm_planner.cost.kinds import Counts, KernelFamily
 from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import CALL, DISPATCH, Profile
 from tflm_planner.model.ir import Model, Op
@@ -29,7 +29,7 @@ FOLDS = 5
 _ENOUGH = 4
 """A path with at least so many measurements may have its constants fitted to these alone."""
 Rows = Sequence[tuple[Case, float]]
-Counted = Callable[[Case, Family], tuple[str, Counts]]
+Counted = Callable[[Case, KernelFamily], tuple[str, Counts]]
 """The key of a case's kernel path, and how often each piece of its code runs."""
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from tflm_planner.cost.case import Case, canonical, case_of
 from tflm_planner.cost.esp_nn_s3 import work_on_s3
-from tflm_planner.cost.kinds import Family, Work
+from tflm_planner.cost.kinds import KernelFamily, Work
 from tflm_planner.cost.loops import turns
 from tflm_planner.cost.measured import (
     Measured,
@@ -31,6 +31,7 @@ from tflm_planner.cost.moves import MOVES, other
 from tflm_planner.cost.products import PRODUCTS
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can
@@ -153,7 +154,7 @@ def profile_target(
     base = profiles_of(target).profiles[0]
     exact = {canonical(case): cycles for case, cycles in rows.items()}
 
-    def count(case: Case, family: Family) -> tuple[str, dict[str, int]]:
+    def count(case: Case, family: KernelFamily) -> tuple[str, dict[str, int]]:
         work = work_of(case, family)
         return key_of(case, work), work.counts
 
@@ -161,7 +162,7 @@ def profile_target(
     return with_source(target, Measured(name, measured_on, hertz, exact, fitted, held_out))
 
 
-def work_of(case: Case, family: Family) -> Work:
+def work_of(case: Case, family: KernelFamily) -> Work:
     """What the kernels of `family` do for a case."""
     if family == "pie-s3":
         return work_on_s3(case) or work_of(case, "reference")
@@ -238,7 +239,7 @@ def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> 
         if op.kind == "WHILE":
             count = turns(op)
             unknown += count is None
-            for name, extra in (("condSubgraphIndex", 1), ("bodySubgraphIndex", 0)):
+            for name, extra in ((CONDITION, 1), (BODY, 0)):
                 for called in op.graphs.get(name, []):
                     often = (1 if count is None else count) + extra
                     unknown += _count(called, times * often, target, runs)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 
 from tflm_planner.cost.case import Case, Operand
-from tflm_planner.cost.kinds import Counts, Family, Work
+from tflm_planner.cost.kinds import Counts, KernelFamily, Work
 
 
 def _up(value: int, unit: int) -> int:
@@ -32,7 +32,7 @@ def _merge(*parts: Counts) -> Counts:
     return total
 
 
-def pointwise(case: Case, family: Family) -> Work:
+def pointwise(case: Case, family: KernelFamily) -> Work:
     """One or more operands, element by element; the smaller ones broadcast."""
     n, wide = case.result.elements, family == "mve"
     name = "less" if case.kind in _COMPARISONS else case.kind.lower()
@@ -131,7 +131,7 @@ def split(case: Case) -> Work:
     return Work(case.kind.lower(), counts, 0, in_place=in_place)
 
 
-def pad(case: Case, family: Family) -> Work:
+def pad(case: Case, family: KernelFamily) -> Work:
     """PAD: by runs in CMSIS-NN (int8), element by element in the reference kernels."""
     shape, inner = case.result.last_axes(4), case.data.last_axes(4)
     counts = {"element": case.result.elements, "place": math.prod(shape[:3]),
@@ -209,7 +209,7 @@ def fill(case: Case) -> Work:
     return Work(f"fill_{case.result.type}", {"element": case.result.elements}, 0, typed=False)
 
 
-def _for_any_family(form: Callable[[Case], Work]) -> Callable[[Case, Family], Work]:
+def _for_any_family(form: Callable[[Case], Work]) -> Callable[[Case, KernelFamily], Work]:
     return lambda case, _: form(case)
 
 
@@ -234,7 +234,7 @@ _SAME_FOR_ALL_FAMILIES: dict[str, Callable[[Case], Work]] = {
     "DYNAMIC_UPDATE_SLICE": update,
     "TRANSPOSE": transpose,
 }
-MOVES: dict[str, Callable[[Case, Family], Work]] = {
+MOVES: dict[str, Callable[[Case, KernelFamily], Work]] = {
     **{kind: _for_any_family(form) for kind, form in _SAME_FOR_ALL_FAMILIES.items()},
     **dict.fromkeys((*_ELEMENTWISE, *_COMPARISONS), pointwise),
     "PAD": pad,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tflm_planner.cost.case import Case
-from tflm_planner.cost.kinds import Counts, Family, Work
+from tflm_planner.cost.kinds import Counts, KernelFamily, Work
 from tflm_planner.cost.windows import WindowCounts, kept_rows, spread_inside, window_counts
 
 _BLOCK = 124
@@ -48,7 +48,7 @@ _WEIGHT_SUMS = ("pair", "pair_weight")
 """Counts of a product that stand for sums of its weights."""
 
 
-def _gemm(rows: int, out: int, column: int, family: Family) -> Counts:
+def _gemm(rows: int, out: int, column: int, family: KernelFamily) -> Counts:
     """A product [rows x column] by [out x column], transposed."""
     if family == "mve":
         fours, odd, steps = rows // 4, rows % 4, _up(column, 16)
@@ -90,7 +90,7 @@ def _plain_conv(w: WindowCounts) -> Counts:
     }
 
 
-def conv(case: Case, family: Family) -> Work:
+def conv(case: Case, family: KernelFamily) -> Work:
     """CONV_2D."""
     w, kind = window_counts(case), case.data.type
     if w is None:
@@ -136,7 +136,7 @@ def _times(counts: Counts, factor: int) -> Counts:
     return {name: value * factor for name, value in counts.items()}
 
 
-def _columns(w: WindowCounts, family: Family) -> Counts:
+def _columns(w: WindowCounts, family: KernelFamily) -> Counts:
     """arm_convolve_s8, arm_convolve_s16: columns of two (MVE: four) pixels, then a product."""
     pixels = w.pixels // max(1, w.batch)
     product = _gemm(pixels, w.channels[1] // w.groups, w.column, family)
@@ -154,7 +154,7 @@ def _columns(w: WindowCounts, family: Family) -> Counts:
     }
 
 
-def depthwise(case: Case, family: Family) -> Work:
+def depthwise(case: Case, family: KernelFamily) -> Work:
     """DEPTHWISE_CONV_2D."""
     w, kind = window_counts(case), case.data.type
     if w is None:
@@ -236,7 +236,7 @@ def _mve_depthwise(w: WindowCounts) -> Counts:
     }  # fmt: skip
 
 
-def dense(case: Case, family: Family) -> Work:
+def dense(case: Case, family: KernelFamily) -> Work:
     """FULLY_CONNECTED: an input of any rank, by rows."""
     weights = case.operand(1)
     if weights is None or len(weights.shape) != 2:
@@ -254,7 +254,7 @@ def dense(case: Case, family: Family) -> Work:
     return Work(f"dense{suffix}", {"row": rows, **_vector(rows, out, column, family)}, macs)
 
 
-def _vector(rows: int, out: int, column: int, family: Family) -> Counts:
+def _vector(rows: int, out: int, column: int, family: KernelFamily) -> Counts:
     """Vectors times a matrix, one by one."""
     if family == "mve":
         fours, odd, steps = out // 4, out % 4, _up(column, 16)
@@ -268,7 +268,7 @@ def _vector(rows: int, out: int, column: int, family: Family) -> Counts:
             "third": rows * (out // 3), "third_1": rows * (out // 3) * column}  # fmt: skip
 
 
-def matmul(case: Case, family: Family) -> Work:
+def matmul(case: Case, family: KernelFamily) -> Work:
     """BATCH_MATMUL: operands are transposed first where they do not lie as the kernel wants."""
     x, y, result = case.operand(0), case.operand(1), case.result
     if x is None or y is None or len(result.shape) < 2 or len(x.shape) < 2:
@@ -290,7 +290,7 @@ def matmul(case: Case, family: Family) -> Work:
     return Work("matmul", counts, result.elements * column)
 
 
-def transpose_conv(case: Case, family: Family) -> Work:
+def transpose_conv(case: Case, family: KernelFamily) -> Work:
     """TRANSPOSE_CONV: every input pixel is spread over outputs; deep int8 inputs under CMSIS-NN
     run as a convolution of the turned filter."""
     weights, data, result = case.operand(1), case.data, case.result
@@ -319,7 +319,7 @@ def transpose_conv(case: Case, family: Family) -> Work:
     return Work("transpose_conv", _spread(case, family), macs)
 
 
-def _spread(case: Case, family: Family) -> Counts:
+def _spread(case: Case, family: KernelFamily) -> Counts:
     """arm_transpose_conv_s8: rows of sums; four input pixels, then two, then one, at a time."""
     out, kh, kw, depth = case.inputs[1].shape if case.inputs[1] is not None else (0, 0, 0, 0)
     batch, height, width, _ = case.data.shape
@@ -340,7 +340,7 @@ def _spread(case: Case, family: Family) -> Counts:
     return counts
 
 
-def pool(case: Case, family: Family) -> Work:
+def pool(case: Case, family: KernelFamily) -> Work:
     """AVERAGE_POOL_2D, MAX_POOL_2D."""
     w = window_counts(case)
     if w is None:
@@ -365,7 +365,7 @@ def _sizes(case: Case) -> Counts:
     return {"output": case.result.elements, "input": case.data.elements}
 
 
-PRODUCTS: dict[str, Callable[[Case, Family], Work]] = {
+PRODUCTS: dict[str, Callable[[Case, KernelFamily], Work]] = {
     "CONV_2D": conv,
     "DEPTHWISE_CONV_2D": depthwise,
     "FULLY_CONNECTED": dense,

@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from tflm_planner.cost.kinds import Family
+from tflm_planner.cost.kinds import KernelFamily
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.target import Target
 
@@ -34,7 +34,7 @@ class Profile:
     counted in sources."""
 
     id: str
-    family: Family
+    family: KernelFamily
     paths: Mapping[str, Mapping[str, float]]
     core: str = ""
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from tflm_planner.device.cpp_names import CppNames, cpp_names
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.model.quantization import single_scale
 from tflm_planner.pipeline.arenas import arena_in
 from tflm_planner.report.arena_text import margin_remarks
 from tflm_planner.report.bounds_text import meaning
@@ -117,7 +116,7 @@ constexpr std::size_t k{names.camel}ModelSize = {size};
 def _scales(names: CppNames, side: str, tensors: Sequence[Tensor]) -> Iterator[str]:
     """Comments on what the numbers of quantised inputs or outputs stand for."""
     for number, tensor in enumerate(tensors):
-        quantization = single_scale(tensor)
+        quantization = tensor.quantization.single
         if quantization is None or tensor.type_name == "float32":
             continue
         scale, zero = quantization

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tflm_planner.device.board import BoardMemory
 from tflm_planner.device.energy import Energy
 from tflm_planner.device.messages import Capabilities
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class MeasuredSize:
     name: str
     predicted: int | None
     measured: int | None
-    bound: Bound = "exact"
+    bound: BoundKind = "exact"
 
     @property
     def difference(self) -> int | None:

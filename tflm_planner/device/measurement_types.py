@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tflm_planner.support.documents import Document, says
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 SCHEMA_VERSION = 3
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -45,7 +45,9 @@ class SizeJson(Document):
 
     name: Literal["arena", "head", "tail", "arena_used_bytes()"]
     predicted: int | None
-    bound: Annotated[Bound, says('What predicted is; "at least" for kernels that nobody has read.')]
+    bound: Annotated[
+        BoundKind, says('What predicted is; "at least" for kernels that nobody has read.')
+    ]
     measured: int | None
     difference: int | None
 

@@ -85,7 +85,7 @@ def prediction_target(options: MeasureOptions, says: m.Capabilities) -> Target:
 
 
 def measure(
-    board: BoardClient, name: str, data: bytes, options: MeasureOptions, say: Progress
+    board: BoardClient, name: str, data: bytes, options: MeasureOptions, on_progress: Progress
 ) -> Measurement:
     """Measure the model in `data`. DeviceError when the board cannot; ModelError when the model
     is damaged."""
@@ -95,13 +95,13 @@ def measure(
     predicted = arena_of(model, target, plan)
     latency = latency_of(model, target, plan)
     check_runs(board.says, model)
-    load(board, data, say)
-    say("looking for the smallest arena")
+    load(board, data, on_progress)
+    on_progress("looking for the smallest arena")
     allocation = smallest(board, predicted.arena, lean=target.lean)
     assert allocation.smallest is not None
     board.arena(allocation.smallest)
     tight = board.allocate(lean=target.lean)
-    say("running")
+    on_progress("running")
     steps = options.steps or (STATEFUL_STEPS if keeps_state(model) else 1)
     checks, notes = _outputs(board, model, data, tight, replace(options, steps=steps))
     latency_spread, times, more = time_model(board, model, latency, options.seed, options.runs)
@@ -156,7 +156,7 @@ def check_runs(says: m.Capabilities, model: Model) -> None:
         )
 
 
-def load(board: BoardClient, data: bytes, say: Progress) -> None:
+def load(board: BoardClient, data: bytes, on_progress: Progress) -> None:
     """Put the model onto the board: select it if it is compiled in, otherwise upload it."""
     index = board.stored_index(data)
     if index is not None:
@@ -167,7 +167,7 @@ def load(board: BoardClient, data: bytes, say: Progress) -> None:
             f"the model has {len(data):,} bytes, and {board.says.board} has room for "
             f"{board.says.model_room:,} in RAM; compile it into the firmware: tflm-plan export"
         )
-    say(f"uploading {len(data):,} bytes")
+    on_progress(f"uploading {len(data):,} bytes")
     board.upload(data)
 
 

@@ -95,7 +95,12 @@ def board_row(says: m.Capabilities) -> BoardRow:
 
 
 def profile(
-    on: Runner, shapes: Shapes, database: ProfileDatabase, runs: int, again: bool, say: Progress
+    on: Runner,
+    shapes: Shapes,
+    database: ProfileDatabase,
+    runs: int,
+    again: bool,
+    on_progress: Progress,
 ) -> Profiled:
     """Measure what the database lacks (all, with `again`) on a board.
 
@@ -111,7 +116,8 @@ def profile(
     failed: list[str] = []
     for done, (case, data) in enumerate(missing.items()):
         try:
-            say(f"measuring {done + 1} of {len(missing)}: {case.kind} {list(case.result.shape)}")
+            shape = list(case.result.shape)
+            on_progress(f"measuring {done + 1} of {len(missing)}: {case.kind} {shape}")
             database.add(row, [own.latency(says, case, data)])
         except KeyboardInterrupt:
             return Profiled(done - len(failed), known, tuple(failed), interrupted=True)

@@ -131,7 +131,7 @@ class VirtualBoard:
 
 
 def serve_until_interrupted(
-    ram: int, models: Mapping[str, bytes], link: Path | None, say: Callable[[str], None]
+    ram: int, models: Mapping[str, bytes], link: Path | None, on_progress: Callable[[str], None]
 ) -> None:
     """`tflm-plan virtual-board`: open one, say its port, serve. `link`: also a symbolic link to
     it. UsageError when that cannot be made."""
@@ -140,7 +140,7 @@ def serve_until_interrupted(
     try:
         if link is not None:
             _make_link(link, board.port)
-        say(str(link or board.port))
+        on_progress(str(link or board.port))
         with contextlib.suppress(KeyboardInterrupt):  # the usual way to end it
             board.serve()
     finally:

@@ -136,7 +136,12 @@ def _depth(own: tuple[str, ...], parts: Sequence[tuple[str, ...]]) -> int:
 
 
 def run_batch(
-    jobs: Sequence[PlanJob], folder: Path, engine: JobEngine, say: Progress, *, fresh: bool = False
+    jobs: Sequence[PlanJob],
+    folder: Path,
+    engine: JobEngine,
+    on_progress: Progress,
+    *,
+    fresh: bool = False,
 ) -> Batch:
     """Plan each of the jobs that an earlier run in this folder has not finished. Ctrl-C ends it:
     what was finished until then is kept. fresh: forget what an earlier run did. Raises UsageError
@@ -148,15 +153,16 @@ def run_batch(
         rows = {k: row for k, job in enumerate(jobs) if (row := _kept(store, job, folder))}
         resumed = len(rows)
         missing = [k for k in range(len(jobs)) if k not in rows]
-        say(f"{resumed} of {len(jobs)} done already" if resumed else f"{len(jobs)} to be planned")
+        todo = f"{resumed} of {len(jobs)} done already" if resumed else f"{len(jobs)} to be planned"
+        on_progress(todo)
         try:
             with closing(engine.results(plan_job, [jobs[k] for k in missing])) as outcomes:
                 for place, outcome in outcomes:
                     job = jobs[missing[place]]
                     rows[missing[place]] = row = _keep(store, job, outcome, folder)
-                    say(f"{len(rows)} of {len(jobs)}: {job.name}: {row.words}")
+                    on_progress(f"{len(rows)} of {len(jobs)}: {job.name}: {row.words}")
         except KeyboardInterrupt:
-            say("stopping: what is done is kept, and the same command goes on")
+            on_progress("stopping: what is done is kept, and the same command goes on")
     unfinished = tuple(job.name for k, job in enumerate(jobs) if k not in rows)
     return Batch(tuple(rows[k] for k in sorted(rows)), unfinished, resumed)
 
@@ -176,7 +182,7 @@ def plan_job(job: PlanJob) -> FinishedJob:
 
     try:
         model = api.NamedModel(job.source, job.data)
-        result = api.plan(model, None, job.options, None, render)
+        result = api.plan(model, None, job.options, beside=render)
     except PlannerError as error:
         row = _row_without_plan(job, "refused", str(error), error.exit_code)
         return FinishedJob(_with_seconds(row, started), {})

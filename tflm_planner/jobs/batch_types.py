@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Notes, Version
+from tflm_planner.report.json_types import SCHEMA_VERSION, BoundJson, Count, Notes, Version
 from tflm_planner.support.documents import Document, plain, says
 
 Outcome = Literal[
@@ -35,7 +35,7 @@ class BatchRow(Document):
     target: Annotated[str, says("Id of the target; empty: there is no plan.")] = ""
     arena_before: Annotated[Count | None, says("Bytes of arena of the model as it came.")] = None
     arena_after: Annotated[Count | None, says("Bytes of arena of the planned model.")] = None
-    bound: Bound = "exact"
+    bound: BoundJson = "exact"
     arena_limit: Annotated[
         Count | None, says("Bytes that the arena may take (null: nothing says how many).")
     ] = msgspec.field(name="room", default=None)

@@ -33,9 +33,9 @@ from itertools import pairwise
 
 from tflm_planner.memory.problem import Problem
 
-Interval = tuple[int, int]
+LowHigh = tuple[int, int]
 """Open where distances are forbidden, closed where offsets or distances are possible."""
-Span = list[Interval]
+Domain = list[LowHigh]
 """Closed intervals, ascending, not adjacent."""
 
 _FAR = 1 << 62
@@ -43,13 +43,13 @@ _MOST_INTERVALS = 24
 """A domain of more intervals is rounded up: its narrowest gaps are filled."""
 
 
-def forbidden(problem: Problem, i: int, j: int) -> list[Interval]:
+def forbidden(problem: Problem, i: int, j: int) -> list[LowHigh]:
     """Forbidden open intervals of `offset[j] - offset[i]` of two buffers live together."""
     low, high = -problem.buffers[j].size, problem.buffers[i].size
     permits = problem.permits.get((i, j))
     if permits is None:
         return [(low, high)]
-    gaps: list[Interval] = []
+    gaps: list[LowHigh] = []
     for free_low, free_high in sorted(permits):
         if free_low > low:
             gaps.append((low, min(free_low, high)))
@@ -65,7 +65,7 @@ class _Arc:
     """From one buffer to a neighbour: the distances that the neighbour may have."""
 
     to: int
-    windows: Span
+    windows: Domain
     widest: int
     """Width of the widest gap between two windows: a solid domain as wide prunes nothing."""
 
@@ -78,7 +78,7 @@ class _Tight:
 
     of: int
     roomy: _Arc
-    gaps: list[Interval]
+    gaps: list[LowHigh]
     first: int
     second: int
     need: int
@@ -92,7 +92,7 @@ class Domains:
     """For each buffer its neighbours without permit: (neighbour, its size, the buffer's size)."""
     arcs: list[list[_Arc]]
     """For each buffer its neighbours with permits."""
-    spans: list[Span]
+    spans: list[Domain]
     possible: bool = True
     steps: int = 0
     """Pairs looked at so far."""
@@ -141,7 +141,7 @@ class Domains:
                 if not self.possible:
                     return
 
-    def _narrow(self, i: int, span: Span) -> bool:
+    def _narrow(self, i: int, span: Domain) -> bool:
         """Give buffer i a domain within its old one. Returns whether that changes it."""
         if span == self.spans[i]:
             return False
@@ -160,7 +160,7 @@ class Pruner:
     """Makes the domains of one problem, below any height. `unit`: bytes of the grid, which every
     size and distance is a multiple of, and hence every height worth trying."""
 
-    def __init__(self, problem: Problem, crowd: Mapping[Interval, int]) -> None:
+    def __init__(self, problem: Problem, crowd: Mapping[LowHigh, int]) -> None:
         """crowd: for all pairs with permits, i < j, bytes that others need beside them."""
         finite = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < _FAR]
         self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
@@ -193,7 +193,7 @@ class Pruner:
 
     def _propagate_below(self, height: int, budget: int) -> Domains:
         top = height // self.unit
-        spans: list[Span] = [[(0, top - size)] for size in self.sizes]
+        spans: list[Domain] = [[(0, top - size)] for size in self.sizes]
         if any(size > top for size in self.sizes):
             return Domains([], [], spans, possible=False)
         arcs: list[list[_Arc]] = [[] for _ in spans]
@@ -210,9 +210,9 @@ class Pruner:
         return domains
 
 
-def _windows(gaps: Sequence[Interval], low: int, high: int) -> Span:
+def _windows(gaps: Sequence[LowHigh], low: int, high: int) -> Domain:
     """What open gaps leave of [low, high]."""
-    windows: Span = []
+    windows: Domain = []
     start = low
     for a, b in gaps:
         if start <= min(a, high):
@@ -223,12 +223,12 @@ def _windows(gaps: Sequence[Interval], low: int, high: int) -> Span:
     return windows
 
 
-def _reachable_part(source: Span, windows: Span, old: Span) -> Span:
+def _reachable_part(source: Domain, windows: Domain, old: Domain) -> Domain:
     """What of `old` is the sum of a member of `source` and one of `windows`."""
     if len(source) > 1 or len(old) > 1:
         return _intersect(old, _add_spans(source, windows, old[0][0], old[-1][1]))
     ((x, y),), ((low, high),) = source, old  # mostly, and then there is little to do
-    reachable: Span = []
+    reachable: Domain = []
     for a, b in windows:
         first, last = x + a, y + b
         if first > high:
@@ -246,9 +246,9 @@ def _reachable_part(source: Span, windows: Span, old: Span) -> Span:
     return reachable
 
 
-def _add_spans(source: Span, windows: Span, low: int, high: int) -> Span:
+def _add_spans(source: Domain, windows: Domain, low: int, high: int) -> Domain:
     """All sums of a member of `source` and one of `windows`, within [low, high]."""
-    sums: Span = []
+    sums: Domain = []
     for a, b in windows:
         for x, y in source:
             first, last = max(x + a, low), min(y + b, high)
@@ -269,9 +269,9 @@ def _add_spans(source: Span, windows: Span, low: int, high: int) -> Span:
     )
 
 
-def _subtract(span: Span, low: int, high: int) -> Span:
+def _subtract(span: Domain, low: int, high: int) -> Domain:
     """The span without the open interval (low, high)."""
-    outside: Span = []
+    outside: Domain = []
     for first, last in span:
         if last <= low or first >= high:
             outside.append((first, last))
@@ -283,7 +283,7 @@ def _subtract(span: Span, low: int, high: int) -> Span:
     return outside
 
 
-def _fill_narrow_gaps(span: Span) -> Span:
+def _fill_narrow_gaps(span: Domain) -> Domain:
     """The span with its narrowest gaps filled, down to the number of pieces that is kept."""
     gaps = sorted(range(1, len(span)), key=lambda k: (span[k - 1][1] - span[k][0], k))
     cuts = sorted(gaps[: _MOST_INTERVALS - 1])
@@ -291,9 +291,9 @@ def _fill_narrow_gaps(span: Span) -> Span:
     return [(span[a][0], span[b - 1][1]) for a, b in pairwise(edges)]
 
 
-def _intersect(one: Span, other: Span) -> Span:
+def _intersect(one: Domain, other: Domain) -> Domain:
     """The intersection of two spans."""
-    common: Span = []
+    common: Domain = []
     p = q = 0
     while p < len(one) and q < len(other):
         first = max(one[p][0], other[q][0])

@@ -150,8 +150,8 @@ def _check_operators(graph: Graph) -> None:
         )
         if options_name is None:
             continue
-        actual = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
-        if actual != options_name and (required or op.options is not None):
+        actual = op.options.name or "no options"
+        if actual != options_name and (required or not op.options.is_absent):
             raise ModelError(
                 f"damaged model: operator {i} ({op.label}) has {actual}, not {options_name}"
             )

@@ -136,11 +136,11 @@ def _is_free(tensor: Tensor) -> bool:
 def _check_scales(tensor: Tensor) -> None:
     """Refuse a tensor whose scale is not a positive number. A scale of 0, which the converter
     writes for some constants, is allowed if no kernel divides by it."""
-    q = tensor.quantization
-    if q is None or q.scale is None or tensor.type_name not in _QUANTIZED:
+    if tensor.type_name not in _QUANTIZED:
         return
     divides = tensor.producer is not None and tensor.producer.kind in _RESCALING
-    wrong = [s for s in q.scale if not (math.isfinite(s) and (s > 0 if divides else s >= 0))]
+    scales = tensor.quantization.scales
+    wrong = [s for s in scales if not (math.isfinite(s) and (s > 0 if divides else s >= 0))]
     if wrong:
         raise ModelError(
             f"damaged model: tensor {quote(tensor.name)} of {tensor.type_name} has the scale "

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tflm_planner.model import schema
 from tflm_planner.model.constants import pack_int4
 from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
+from tflm_planner.model.options import new_options
+from tflm_planner.model.quantization import NOT_QUANTIZED, Quantization
 from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
@@ -66,15 +68,16 @@ class Draft:
         """A tensor of the shape of `like`, of another type, with this scale and zero point 0."""
         result = self.tensor(like, name, like.shape or ())
         result.type = _number_of(type_name)
-        result.quantization = scales(np.array([scale]))
+        result.quantization = Quantization.of([scale])
         return result
 
     def value(self, name: str, type_name: str, shape: Sequence[int]) -> Tensor:
         """A tensor without quantisation and without a value."""
         raw = schema.generated.TensorT(name=b"")
         result = Tensor(
-            name, _number_of(type_name), tuple(shape), self._model.buffers[0], None, False, 0, raw
-        )
+            name, _number_of(type_name), tuple(shape), self._model.buffers[0], NOT_QUANTIZED,
+            False, 0, raw,
+        )  # fmt: skip
         self._tensors.append(result)
         return result
 
@@ -84,7 +87,7 @@ class Draft:
         values: npt.NDArray[Any],
         type_name: str,
         like: Tensor | None = None,
-        quantization: Any = None,
+        quantization: Quantization = NOT_QUANTIZED,
     ) -> Tensor:
         """A constant; equal ones without quantisation are made once. values: for int4, a byte for
         each. `like`: a tensor whose other fields (variable, shape signature, ...) it copies."""
@@ -92,7 +95,7 @@ class Draft:
         if type_name == "int4":
             data = pack_int4(data.view(np.int8))
         key = (type_name, values.shape, data.tobytes())
-        if quantization is None and key in self._constants:
+        if quantization.is_absent and key in self._constants:
             return self._constants[key]
         buffer = DataBuffer(data, False, schema.generated.BufferT())
         self._buffers.append(buffer)
@@ -101,7 +104,7 @@ class Draft:
         number = _number_of(type_name)
         tensor = Tensor(name, number, values.shape, buffer, quantization, False, 0, raw)
         self._tensors.append(tensor)
-        if quantization is None:
+        if quantization.is_absent:
             self._constants[key] = tensor
         return tensor
 
@@ -124,16 +127,12 @@ class Draft:
         self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor], **changed: Any
     ) -> Op:
         """Append `op` again with other tensors, and options as in `changed`."""
-        options = copy(op.options)
-        for field, value in changed.items():
-            assert hasattr(options, field), f"{op.label} has no option {field}"
-            setattr(options, field, value)
         twin = Op(
             code=op.code,
             inputs=inputs,
             outputs=outputs,
             intermediates=[],
-            options=options,
+            options=op.options.changed(**changed),
             graphs={},
             custom_options=op.custom_options,
             custom_options_external=op.custom_options_external,
@@ -149,10 +148,7 @@ class Draft:
         """Append a new operator of a kind in `_OPTIONS`."""
         generated: Any = schema.generated
         name = _OPTIONS[kind]
-        options = getattr(generated, f"{name}T")()
-        for field, value in fields.items():
-            assert hasattr(options, field), f"{kind} has no option {field}"
-            setattr(options, field, value)
+        options = new_options(name, **fields)
         raw = generated.OperatorT()
         raw.builtinOptionsType = getattr(generated.BuiltinOptions, name)
         new_op = Op(self._code(kind), list(inputs), outputs, [], options, {}, None, False, raw)
@@ -226,14 +222,6 @@ class Draft:
         graph.tensors += [t for t in self._tensors if t not in known_tensors]
 
 
-def scales(values: npt.NDArray[Any]) -> Any:
-    """Quantisation with these scales, one or one a channel, and zero points 0."""
-    quantization = schema.generated.QuantizationParametersT()
-    quantization.scale = values.astype(np.float32)
-    quantization.zeroPoint = np.zeros(values.shape, np.int64)
-    return quantization
-
-
 def _number_of(type_name: str) -> int:
     return {v: k for k, v in schema.type_names().items()}[type_name]
 
@@ -245,8 +233,7 @@ def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
     draft = Draft(model, graph)
     before = draft.tensor(output, f"{output.name}/joined", output.shape or ())
     shape = draft.integers("shape", output.shape or ())
-    fields = {"newShape": np.array(output.shape or (), np.int32)}
-    draft.op("RESHAPE", [before, shape], [output], **fields)
+    draft.op("RESHAPE", [before, shape], [output], new_shape=tuple(output.shape or ()))
     maker.outputs = [before if t is output else t for t in maker.outputs]
     for op in graph.ops:
         op.inputs = [before if t is output else t for t in op.inputs]
@@ -300,13 +287,6 @@ def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> l
 def new_graph(name: str) -> Graph:
     """An empty sub-graph, for a draft."""
     return Graph(name, [], [], [], [], schema.generated.SubGraphT())
-
-
-def unit_scale() -> Any:
-    """The quantisation of plain numbers: scale 1, zero point 0."""
-    quantization = schema.generated.QuantizationParametersT()
-    quantization.scale, quantization.zeroPoint = np.ones(1, np.float32), np.zeros(1, np.int64)
-    return quantization
 
 
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tflm_planner.model import schema
 from tflm_planner.model.draft import drop_unused
 from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, Tensor, link
+from tflm_planner.model.options import BODY, CONDITION
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
@@ -99,14 +101,12 @@ def _drop_description(model: Model) -> None:
 
 def set_option(op: Op, name: str, value: object) -> None:
     """Change one field of an operator's options."""
-    assert hasattr(op.options, name), f"{op.label} has no option {name}"
-    op.options = copy(op.options)
-    setattr(op.options, name, value)
+    op.options = op.options.changed(**{name: value})
 
 
 def set_loop_graphs(loop: Op, *, condition: Graph, body: Graph) -> None:
     """Let a WHILE run these graphs."""
-    loop.graphs = {"condSubgraphIndex": [condition], "bodySubgraphIndex": [body]}
+    loop.graphs = {CONDITION: [condition], BODY: [body]}
 
 
 def remove_metadata(model: Model, name: str) -> list[Metadata]:
@@ -166,8 +166,8 @@ def lend_origins(model: Model, origins: Sequence[frozenset[int]]) -> None:
         op.origins = places
 
 
-def set_quantization(tensor: Tensor, quantization: Any) -> None:
-    """Give a tensor another quantisation (an object of its own), or none."""
+def set_quantization(tensor: Tensor, quantization: Quantization) -> None:
+    """Give a tensor another quantisation."""
     tensor.quantization = quantization
 
 
@@ -175,7 +175,7 @@ def clear_fields(owner: Tensor | Op | Graph | Model, *fields: str) -> None:
     """Empty fields of `raw`, which nothing above the flatbuffer looks at."""
     fresh = type(owner.raw)()
     owner.raw = copy(owner.raw)  # clones of the model share it
-    for field in fields:
+    for field in map(schema.field_name, fields):
         setattr(owner.raw, field, getattr(fresh, field))
 
 

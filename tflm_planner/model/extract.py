@@ -16,6 +16,8 @@ from typing import Any
 from tflm_planner.model import schema
 from tflm_planner.model.clone import copy_of_operator, copy_of_tensor
 from tflm_planner.model.ir import Graph, Model, Op, OpCode, Tensor, link
+from tflm_planner.model.options import NO_OPTIONS
+from tflm_planner.model.quantization import NOT_QUANTIZED
 
 
 def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor]) -> Model:
@@ -72,10 +74,12 @@ def _stand_in(tensors: Sequence[Tensor]) -> Op:
     generated = schema.generated
     buffer, type_ = tensors[0].buffer, tensors[0].type
     raw_tensor = generated.TensorT(name=b"")
-    result = Tensor("read by what was cut off", type_, (1,), buffer, None, False, 0, raw_tensor)
+    result = Tensor(
+        "read by what was cut off", type_, (1,), buffer, NOT_QUANTIZED, False, 0, raw_tensor
+    )
     code = OpCode(schema.operator_code("ADD_N"), None, generated.OperatorCodeT())
     inputs = list[Tensor | None](tensors)
-    return Op(code, inputs, [result], [], None, {}, None, False, _stand_in_raw())
+    return Op(code, inputs, [result], [], NO_OPTIONS, {}, None, False, _stand_in_raw())
 
 
 def _extract_graph(

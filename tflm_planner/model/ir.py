@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from tflm_planner.model.options import OperatorOptions
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.model.schema import Bytes, element_bits, operator_names, type_name
 
 _LONGEST_SHOWN = 100
+_FLOATS = ("float32", "float64")
 
 
 def quote(name: str) -> str:
@@ -55,7 +58,7 @@ class Tensor:
     type: int
     shape: tuple[int, ...] | None
     buffer: DataBuffer
-    quantization: Any
+    quantization: Quantization
     is_variable: bool
     external_data: int
     raw: Any
@@ -82,6 +85,11 @@ class Tensor:
     def nbytes(self) -> int:
         """Bytes of its data as TFLM counts them; 0 for types without a fixed size."""
         return -(-math.prod(self.shape or ()) * (element_bits(self.type) or 0) // 8)
+
+    @property
+    def zero(self) -> int:
+        """The number that stands for 0: its zero point, and 0 itself for floats."""
+        return 0 if self.type_name in _FLOATS else self.quantization.zero_point
 
     @property
     def is_sparse(self) -> bool:
@@ -133,7 +141,7 @@ class Op:
     inputs: list[Tensor | None]
     outputs: list[Tensor]
     intermediates: list[Tensor]
-    options: Any
+    options: OperatorOptions
     graphs: dict[str, list[Graph]]
     custom_options: Bytes | None
     custom_options_external: bool

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model import schema
-from tflm_planner.model.draft import scales
 from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
+from tflm_planner.model.options import NO_OPTIONS, new_options
+from tflm_planner.model.quantization import NOT_QUANTIZED, Quantization
 from tflm_planner.model.serde import write_model
 
 _VERSIONS = {
@@ -50,20 +51,19 @@ class NewModel:
         raw = schema.generated.TensorT(name=b"")
         first = len(self._tensors)
         self._tensors += [
-            Tensor(f"t{i}", 0, (1,), self._no_data, None, False, 0, raw)
+            Tensor(f"t{i}", 0, (1,), self._no_data, NOT_QUANTIZED, False, 0, raw)
             for i in range(first, first + count)
         ]
         return self._tensors[first:]
 
     def add_value(self, shape: Sequence[int], scale: float, zero_point: int) -> Tensor:
         """A tensor of int8 with this quantisation, without a value."""
-        quantization = scales(np.array([scale]))
-        quantization.zeroPoint[:] = zero_point
+        quantization = Quantization.of([scale], zero_point)
         return self._new("int8", shape, self._no_data, quantization)
 
     def add_float_value(self, shape: Sequence[int]) -> Tensor:
         """A tensor of floats without a value."""
-        return self._new("float32", shape, self._no_data, None)
+        return self._new("float32", shape, self._no_data, NOT_QUANTIZED)
 
     def add_parameters(
         self, values: npt.NDArray[Any], steps: npt.NDArray[Any] | None = None, axis: int = 0
@@ -73,9 +73,7 @@ class NewModel:
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         buffer = DataBuffer(data, False, schema.generated.BufferT())
         self._buffers.append(buffer)
-        quantization = None if steps is None else scales(steps)
-        if quantization is not None:
-            quantization.quantizedDimension = axis
+        quantization = NOT_QUANTIZED if steps is None else Quantization.of(steps, axis=axis)
         return self._new(str(values.dtype), values.shape, buffer, quantization)
 
     def add_copy(self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor]) -> None:
@@ -88,7 +86,7 @@ class NewModel:
     def add_op(self, kind: str, inputs: Sequence[Tensor], outputs: list[Tensor]) -> None:
         """An operator of a kind that has no options."""
         code, raw = self._code(kind), schema.generated.OperatorT()
-        self._ops.append(Op(code, [*inputs], outputs, [], None, {}, None, False, raw))
+        self._ops.append(Op(code, [*inputs], outputs, [], NO_OPTIONS, {}, None, False, raw))
 
     def add_op_with(
         self,
@@ -101,13 +99,10 @@ class NewModel:
         """An operator of one result. options: the schema's table of its options, which has these
         fields; None: it has none."""
         generated: Any = schema.generated
-        raw, table = generated.OperatorT(), None
+        raw, table = generated.OperatorT(), NO_OPTIONS
         if options is not None:
-            table = getattr(generated, f"{options}T")()
+            table = new_options(options, **fields)
             raw.builtinOptionsType = getattr(generated.BuiltinOptions, options)
-            for field, value in fields.items():
-                assert hasattr(table, field), f"{kind} has no option {field}"
-                setattr(table, field, value)
         code = self._code(kind)
         code.raw.version = _VERSIONS.get(kind, 1)
         self._ops.append(Op(code, [*inputs], [output], [], table, {}, None, False, raw))
@@ -124,7 +119,7 @@ class NewModel:
         return write_model(Model([graph], codes, self._buffers, [], [], [], raw))
 
     def _new(
-        self, type_name: str, shape: Sequence[int], buffer: DataBuffer, quantization: Any
+        self, type_name: str, shape: Sequence[int], buffer: DataBuffer, quantization: Quantization
     ) -> Tensor:
         number = next(k for k, name in schema.type_names().items() if name == type_name)
         raw = schema.generated.TensorT(name=b"")

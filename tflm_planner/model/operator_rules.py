@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 
 
 class Misfit(str):
@@ -20,8 +21,6 @@ Fault = str | None
 """What is wrong with an operator, in words; None if nothing is."""
 Rule = Callable[[Op], Fault]
 
-SAME_PADDING, VALID_PADDING = 0, 1
-"""What the option `padding` of a window may say."""
 _MOST_SIZE = 1 << 16
 """Strides, dilations and windows: no kernel has larger ones, and sums of them must stay small."""
 
@@ -66,7 +65,7 @@ def sizes(*fields: str) -> Rule:
 
     def rule(op: Op) -> Fault:
         for name in fields:
-            value = int(getattr(op.options, name, 1))
+            value = op.options.number(name, 1)
             if not 1 <= value <= _MOST_SIZE:
                 return f"has {value} as {name}, which must be 1 or more"
         return None
@@ -119,8 +118,7 @@ def axis_operand(operand: int, data: int = 0, more: int = 0) -> Rule:
 def _window_sizes(op: Op, kernel: Sequence[int]) -> Fault:
     """The result has at most the rows and columns that the window makes."""
     data, out, options = _shape(op.inputs[0]), _shape(op.outputs[0]), op.options
-    stride = (options.strideH, options.strideW)
-    dilation = (getattr(options, "dilationHFactor", 1), getattr(options, "dilationWFactor", 1))
+    stride, dilation = options.stride, options.dilation
     if data[0] != out[0]:
         return Misfit(f"makes {data[0]} images, but its result is declared as {_text(out)}")
     for axis in (0, 1):
@@ -169,7 +167,7 @@ def pool(op: Op) -> Fault:
     data, out = _shape(op.inputs[0]), _shape(op.outputs[0])
     if data[3] != out[3]:
         return f"makes {data[3]} channels, but its result is declared as {_text(out)}"
-    return _window_sizes(op, (op.options.filterHeight, op.options.filterWidth))
+    return _window_sizes(op, op.options.pool_size)
 
 
 def fully_connected(op: Op) -> Fault:
@@ -185,7 +183,7 @@ def fully_connected(op: Op) -> Fault:
 def batch_matmul(op: Op) -> Fault:
     """Rows and columns that are summed up are as many."""
     shapes = [_shape(t) for t in op.inputs[:2]]
-    flags = (getattr(op.options, "adjX", False), getattr(op.options, "adjY", False))
+    flags = op.options.transposes
     if any(len(s) < 2 for s in shapes):
         return f"multiplies {' by '.join(map(_text, shapes))}, which are no matrices"
     left, right = (s[::-1][:2] if flag else s[-2:] for s, flag in zip(shapes, flags, strict=True))
@@ -219,7 +217,7 @@ def concatenation(op: Op) -> Fault:
     shapes, out = [_shape(t) for t in op.operands()], _shape(op.outputs[0])
     if {len(s) for s in shapes} != {len(out)} or not out:
         return f"joins {', '.join(map(_text, shapes))} to {_text(out)}"
-    axis = int(getattr(op.options, "axis", 0))
+    axis = op.options.axis
     fault = _bad_axis([axis], len(out))
     if fault is not None:
         return fault
@@ -234,25 +232,23 @@ def concatenation(op: Op) -> Fault:
 def pack(op: Op) -> Fault:
     """Shapes alike, and as many as are announced."""
     shapes = [_shape(t) for t in op.operands()]
-    count = int(getattr(op.options, "valuesCount", 0))
+    count = op.options.number("valuesCount")
     if count != len(op.inputs):
         return f"says that it packs {count} tensors, and has {len(op.inputs)}"
     if len({*shapes}) > 1:
         return Misfit(f"packs different shapes: {', '.join(map(_text, shapes))}")
     rank = len(shapes[0]) + 1
-    return _bad_axis([int(getattr(op.options, "axis", 0))], rank) or _misfit(
-        op, (count, *shapes[0])
-    )
+    return _bad_axis([op.options.axis], rank) or _misfit(op, (count, *shapes[0]))
 
 
 def unpack(op: Op) -> Fault:
     """As many parts as the axis has indices."""
     shape = _shape(op.inputs[0])
-    axis = int(getattr(op.options, "axis", 0))
+    axis = op.options.axis
     fault = _bad_axis([axis], len(shape))
     if fault is not None:
         return fault
-    if len(op.outputs) != shape[axis] or int(getattr(op.options, "num", 0)) != len(op.outputs):
+    if len(op.outputs) != shape[axis] or op.options.number("num") != len(op.outputs):
         return Misfit(f"unpacks {shape[axis]} parts of {_text(shape)} to {len(op.outputs)} results")
     part = [n for a, n in enumerate(shape) if a != axis % len(shape)]
     return _parts(op, [part] * len(op.outputs))
@@ -321,7 +317,7 @@ def strided_slice(op: Op) -> Fault:
     shape = _shape(op.inputs[0])
     values = [integers(t) for t in op.inputs[1:4]]
     lengths = {len(v) for v in values if v is not None}
-    new_axes = bool(getattr(op.options, "newAxisMask", 0) or getattr(op.options, "ellipsisMask", 0))
+    new_axes = op.options.adds_axes
     if len(lengths) > 1 or (max(lengths, default=0) > len(shape) and not new_axes):
         return f"says for {max(lengths)} axes what to take of {_text(shape)}"
     if values[2] is not None and 0 in values[2]:
@@ -344,7 +340,7 @@ def padding(op: Op) -> Fault:
 def gather(op: Op) -> Fault:
     """GATHER: indices of rows that exist."""
     shape, indices = _shape(op.inputs[0]), _shape(op.inputs[1])
-    axis, batches = (int(getattr(op.options, n, 0)) for n in ("axis", "batchDims"))
+    axis, batches = op.options.axis, op.options.batch_dims
     fault = _bad_axis([axis], len(shape))
     if fault is not None:
         return fault
@@ -368,7 +364,7 @@ def resize(op: Op) -> Fault:
 
 def blocks(op: Op) -> Fault:
     """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
-    size, shape = int(getattr(op.options, "blockSize", 0)), _shape(op.inputs[0])
+    size, shape = op.options.number("blockSize"), _shape(op.inputs[0])
     divided = [shape[3]] if op.kind == "DEPTH_TO_SPACE" else list(shape[1:3])
     unit = size * size if op.kind == "DEPTH_TO_SPACE" else size
     if not 1 <= size <= _MOST_SIZE or any(n % unit for n in divided):
@@ -390,7 +386,7 @@ def batch_blocks(op: Op) -> Fault:
 
 def svdf(op: Op) -> Fault:
     """Filters of the same rank each."""
-    rank = int(getattr(op.options, "rank", 0))
+    rank = op.options.number("rank")
     shapes = [_shape(t) for t in op.inputs[:3]]
     if any(len(s) != 2 for s in shapes) or rank < 1 or shapes[1][0] % rank:
         return f"has rank {rank} and operands of {', '.join(map(_text, shapes))}"

@@ -35,6 +35,12 @@ def members(owner: Any) -> dict[str, Any]:
     return owner.__dict__
 
 
+def field_name(name: str) -> str:
+    """A field as the schema writes it: "stride_h" is "strideH"."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
 def with_members(kind: Any, attributes: dict[str, Any]) -> Any:
     """An object of a generated class with exactly these attributes. Its constructor, which would
     set each of them first, is not called: that would take most of the time of reading a file."""

@@ -28,6 +28,8 @@ from tflm_planner.model.ir import (
     link,
     quote,
 )  # fmt: skip
+from tflm_planner.model.options import NO_OPTIONS, OperatorOptions
+from tflm_planner.model.quantization import NOT_QUANTIZED, Quantization
 from tflm_planner.support.errors import ModelError
 
 T = TypeVar("T")
@@ -73,6 +75,20 @@ def _at(items: Sequence[T], index: int, what: str) -> T:
 
 def _read_vector(vector: Any) -> list[Any]:
     return [] if vector is None else list(vector)
+
+
+def _read_numbers(vector: Any) -> tuple[Any, ...]:
+    return () if vector is None else tuple(vector.tolist())
+
+
+def _read_quantization(raw: Any) -> Quantization:
+    if raw is None:
+        return NOT_QUANTIZED
+    scales, zero_points = _read_numbers(raw.scale), _read_numbers(raw.zeroPoint)
+    quantization = Quantization(scales, zero_points, raw.quantizedDimension, raw)
+    raw.quantizedDimension = 0
+    _blank(raw, "scale", "zeroPoint")
+    return quantization
 
 
 _graph_fields: dict[type, list[str]] = {}
@@ -160,7 +176,7 @@ class _Reader:
             type=raw.type,
             shape=None if raw.shape is None else tuple(int(d) for d in raw.shape),
             buffer=_at(self._buffers, raw.buffer, f"tensor {quote(name)}"),
-            quantization=raw.quantization,
+            quantization=_read_quantization(raw.quantization),
             is_variable=bool(raw.isVariable),
             external_data=int(raw.externalBuffer),
             raw=raw,
@@ -173,7 +189,7 @@ class _Reader:
     def _op(self, raw: Any, graph: Graph) -> Op:
         where = f"an operator of sub-graph {quote(graph.name)}"
         tensors = graph.tensors
-        external = raw.largeCustomOptionsOffset > 1
+        options, external = raw.builtinOptions, raw.largeCustomOptionsOffset > 1
         custom = raw.customOptions
         if external:
             offset, size = raw.largeCustomOptionsOffset, raw.largeCustomOptionsSize
@@ -183,7 +199,7 @@ class _Reader:
             inputs=[None if i == -1 else _at(tensors, i, where) for i in _read_vector(raw.inputs)],
             outputs=[_at(tensors, i, where) for i in _read_vector(raw.outputs)],
             intermediates=[_at(tensors, i, where) for i in _read_vector(raw.intermediates)],
-            options=raw.builtinOptions,
+            options=NO_OPTIONS if options is None else OperatorOptions(options),
             graphs=self._read_graph_references(raw, where),
             custom_options=custom,
             custom_options_external=external,

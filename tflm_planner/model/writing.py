@@ -11,6 +11,7 @@ import numpy as np
 from tflm_planner.model import schema
 from tflm_planner.model.flatbuffer import build
 from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, OpCode, Signature, Tensor
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.model.serde import graph_fields
 from tflm_planner.support.units import ALIGNMENT, align_up
 
@@ -93,7 +94,7 @@ class _ModelWriter:
         raw.type = tensor.type
         raw.shape = None if tensor.shape is None else np.array(tensor.shape, np.int32)
         raw.buffer = self._buffers[tensor.buffer]
-        raw.quantization = tensor.quantization
+        raw.quantization = _quantization(tensor.quantization)
         raw.isVariable = tensor.is_variable
         raw.externalBuffer = tensor.external_data
         return raw
@@ -105,7 +106,7 @@ class _ModelWriter:
         raw.inputs = _vector(refs, raw.inputs)
         raw.outputs = _vector((index[t] for t in op.outputs), raw.outputs)
         raw.intermediates = _vector((index[t] for t in op.intermediates), raw.intermediates)
-        raw.builtinOptions = self._write_graph_references(op.options, op)
+        raw.builtinOptions = self._write_graph_references(op.options.table, op)
         raw.builtinOptions2 = self._write_graph_references(raw.builtinOptions2, op)
         if op.custom_options_external and op.custom_options is not None:
             fields = ("largeCustomOptionsOffset", "largeCustomOptionsSize")
@@ -154,6 +155,17 @@ def _code(code: OpCode) -> Any:
     return raw
 
 
+def _quantization(quantization: Quantization) -> Any:
+    if quantization.is_absent:
+        return None
+    raw = quantization.raw
+    raw = schema.generated.QuantizationParametersT() if raw is None else copy(raw)
+    raw.scale = _numbers(quantization.scales, np.float32, raw.scale)
+    raw.zeroPoint = _numbers(quantization.zero_points, np.int64, raw.zeroPoint)
+    raw.quantizedDimension = quantization.axis
+    return raw
+
+
 def _indices(items: Sequence[_Item]) -> dict[_Item, int]:
     return {item: i for i, item in enumerate(items)}
 
@@ -163,5 +175,8 @@ def _list(items: list[Any], before: Any) -> list[Any] | None:
 
 
 def _vector(indices: Iterable[int], before: Any) -> Any:
-    vector = np.fromiter(indices, np.int32)
-    return None if before is None and vector.size == 0 else vector
+    return _numbers(list(indices), np.int32, before)
+
+
+def _numbers(values: Sequence[float], kind: type[np.generic], before: Any) -> Any:
+    return None if before is None and not values else np.array(values, kind)

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import SAME_PADDING
 from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter, Slide, Stretch
 from tflm_planner.ops.hybrid import is_hybrid
 from tflm_planner.ops.resize import resize_of
-from tflm_planner.ops.window import window_of
+from tflm_planner.ops.roles import SPLITS
+from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,6 @@ def shape_of(tensor: Tensor | None) -> tuple[int, ...]:
     return () if tensor is None else tensor.shape or ()
 
 
-def _option(op: Op, name: str) -> int:
-    return int(getattr(op.options, name, 0) or 0)
-
-
 def _from_window(op: Op) -> AxisMap:
     window = window_of(op)
     if window is None:
@@ -142,7 +140,7 @@ def _map_of_pad(op: Op) -> AxisMap:
 
 def _map_of_concatenation(op: Op) -> AxisMap:
     out = shape_of(op.outputs[0])
-    axis = _option(op, "axis") % max(len(out), 1)
+    axis = op.options.axis % max(len(out), 1)
     links: list[AxisLink] = []
     start = 0
     for i, operand in enumerate(op.inputs):
@@ -155,8 +153,8 @@ def _map_of_concatenation(op: Op) -> AxisMap:
 
 
 def _split(op: Op) -> AxisMap:
-    data_index = 1 if op.kind == "SPLIT" else 0
-    axis = integers(op.inputs[0 if op.kind == "SPLIT" else 2])
+    axis_index, data_index = SPLITS[op.kind]
+    axis = integers(op.inputs[axis_index])
     shape = shape_of(op.inputs[data_index])
     if axis is None or len(axis) != 1 or {len(shape_of(t)) for t in op.outputs} != {len(shape)}:
         return AxisMap()
@@ -173,7 +171,7 @@ def _split(op: Op) -> AxisMap:
 
 def _map_of_pack(op: Op) -> AxisMap:
     """Operands side by side along a new axis, which no operand has."""
-    axis = _option(op, "axis") % max(len(shape_of(op.outputs[0])), 1)
+    axis = op.options.axis % max(len(shape_of(op.outputs[0])), 1)
     ranks = [len(shape_of(t)) for t in op.inputs]
     links = [AxisLink(i, a, a + (a >= axis)) for i, rank in enumerate(ranks) for a in range(rank)]
     return AxisMap(tuple(links))
@@ -181,7 +179,7 @@ def _map_of_pack(op: Op) -> AxisMap:
 
 def _map_of_unpack(op: Op) -> AxisMap:
     rank = len(shape_of(op.inputs[0]))
-    axis = _option(op, "axis") % max(rank, 1)
+    axis = op.options.axis % max(rank, 1)
     links: list[AxisLink] = []
     for r in range(len(op.outputs)):
         links += [AxisLink(0, a, a - (a > axis), result=r) for a in range(rank) if a != axis]
@@ -218,15 +216,14 @@ def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
     shape = shape_of(op.inputs[0])
     if begin is None or strides is None or not len(shape) == len(begin) == len(strides):
         return None
-    if _option(op, "ellipsisMask") or _option(op, "newAxisMask") or min(strides, default=1) < 1:
-        return None
-    if _option(op, "offset"):
+    options = op.options
+    if options.adds_axes or options.counts_from_begin or min(strides, default=1) < 1:
         return None
     per_axis: list[tuple[int, int, bool]] = []
     for axis, size in enumerate(shape):
-        start = 0 if _option(op, "beginMask") >> axis & 1 else begin[axis]
+        start = 0 if options.begin_mask >> axis & 1 else begin[axis]
         start = min(max(start + size if start < 0 else start, 0), size)
-        per_axis.append((start, strides[axis], bool(_option(op, "shrinkAxisMask") >> axis & 1)))
+        per_axis.append((start, strides[axis], bool(options.shrink_axis_mask >> axis & 1)))
     staying = [t for t in per_axis if not t[2]]
     out = shape_of(op.outputs[0])
     if len(staying) != len(out) or any(t[0] >= n for t, n in zip(per_axis, shape, strict=True)):
@@ -272,7 +269,7 @@ def _batch_matmul(op: Op) -> AxisMap:
         return AxisMap()
     links: list[AxisLink] = []
     reduces: list[tuple[int, int]] = []
-    transposed = (_option(op, "adjX"), _option(op, "adjY"))
+    transposed = op.options.transposes
     for i, result_axis in enumerate((rank - 2, rank - 1)):
         shape = shape_of(op.inputs[i])
         lead = rank - len(shape)
@@ -290,7 +287,7 @@ def _map_of_reduction(op: Op) -> AxisMap:
     if axes is None or any(not -len(shape) <= a < len(shape) for a in axes):
         return AxisMap()
     reduced_axes = {a % len(shape) for a in axes}
-    keep = bool(_option(op, "keepDims"))
+    keep = op.options.keeps_dims
     staying = [a for a in range(len(shape)) if a not in reduced_axes]
     links = [AxisLink(0, a, a if keep else j) for j, a in enumerate(staying)]
     return AxisMap(tuple(links), tuple((0, a) for a in sorted(reduced_axes)))
@@ -302,9 +299,9 @@ def _transposed_convolution(op: Op) -> AxisMap:
         return AxisMap()
     kernel, out = (shape_of(t) for t in (op.inputs[1], op.outputs[0]))
     links = [AxisLink(2, 0, 0), AxisLink(1, 0, 3), *_bias(op, 3, 3)]
-    for axis, name in ((1, "strideH"), (2, "strideW")):
-        stride = max(_option(op, name), 1)
-        covered = out[axis] if _option(op, "padding") == 0 else out[axis] - kernel[axis] + 1
+    for axis, step in zip((1, 2), op.options.stride, strict=True):
+        stride = max(step, 1)
+        covered = out[axis] if op.options.padding == SAME_PADDING else out[axis] - kernel[axis] + 1
         total = max((-(-covered // stride) - 1) * stride + kernel[axis] - out[axis], 0)
         links.append(AxisLink(2, axis, axis, Scatter(kernel[axis], stride, total // 2)))
     return AxisMap(tuple(links), ((2, 3), (1, 3)))
@@ -331,11 +328,9 @@ ELEMENT_WISE = frozenset({
 
 _RULES: dict[str, Callable[[Op], AxisMap]] = {
     **dict.fromkeys(ELEMENT_WISE, _element_wise),
-    **dict.fromkeys(
-        ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"), _from_window
-    ),
+    **dict.fromkeys((*CONVOLUTIONS, *POOLS), _from_window),
     **dict.fromkeys(("PAD", "PADV2"), _map_of_pad),
-    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(SPLITS, _split),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _map_of_reshape),
     **dict.fromkeys(("MEAN", "SUM"), _map_of_reduction),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _map_of_resize),

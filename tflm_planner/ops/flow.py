@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import BODY
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def steady(op: Op, variable: int) -> bool:
     """Whether a WHILE's body hands a variable on as it got it."""
-    bodies = op.graphs.get("bodySubgraphIndex", [])
+    bodies = op.graphs.get(BODY, [])
     if len(bodies) != 1 or max(variable, 0) >= min(len(bodies[0].inputs), len(bodies[0].outputs)):
         return False
     return bodies[0].inputs[variable] is bodies[0].outputs[variable]

@@ -7,11 +7,12 @@ the data has another scale, so that nothing computed from a part is exact.
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.roles import PRODUCTS
 
 _INTEGERS = frozenset(("int4", "int8", "uint8", "int16"))
 _WEIGHTS = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL"), 1),
-    **dict.fromkeys(("TRANSPOSE_CONV", "SVDF"), 1),
+    **{kind: roles.weights for kind, roles in PRODUCTS.items()},
+    **dict.fromkeys(("BATCH_MATMUL", "SVDF"), 1),
 }
 """Which operand the weights are."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.roles import SPLITS
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
@@ -34,7 +35,7 @@ def _views_of_concatenation(op: Op) -> Iterator[Sharing]:
     """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
     (out,) = op.outputs
     shape = out.shape or ()
-    if getattr(op.options, "fusedActivationFunction", 0):
+    if op.options.activation:
         return
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
     if _is_outermost(shape, axis):
@@ -49,11 +50,8 @@ def _views_of_unpack(op: Op) -> Iterator[Sharing]:
 
 
 def _split(op: Op) -> Iterator[Sharing]:
-    """SPLIT reads (axis, data), SPLIT_V reads (data, sizes, axis)."""
-    operands = op.operands()
-    axis_tensor, container = (
-        (operands[0], operands[1]) if op.kind == "SPLIT" else (operands[2], operands[0])
-    )
+    operands, roles = op.operands(), SPLITS[op.kind]
+    axis_tensor, container = operands[roles.axis], operands[roles.data]
     axes = integers(axis_tensor)
     if axes is None or len(axes) != 1:
         return
@@ -66,8 +64,10 @@ def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
     """STRIDED_SLICE in steps of one, with its limits written out."""
     begin, end, steps = (integers(t) for t in op.operands()[1:4])
     shape = op.operands()[0].shape or ()
-    masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask", "offset")
-    if any(getattr(op.options, name, 0) for name in masks):
+    options = op.options
+    if options.begin_mask or options.end_mask or options.shrink_axis_mask:
+        return
+    if options.adds_axes or options.counts_from_begin:
         return
     if begin is None or end is None or steps is None or set(steps) - {1}:
         return
@@ -125,12 +125,12 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
     """(first, count) of the rows that a GATHER takes, where they are known, follow each other,
     and lie along the outermost axis."""
     operands = op.operands()
-    if len(operands) != 2 or len(op.outputs) != 1 or op.options is None:
+    if len(operands) != 2 or len(op.outputs) != 1 or op.options.is_absent:
         return None
     container, rows = operands
     indices, shape = integers(rows), container.shape or ()
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
-    if indices is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
+    if indices is None or op.options.batch_dims or not _is_outermost(shape, axis):
         return None
     if (
         not indices

@@ -119,10 +119,10 @@ def resize_of(op: Op, axis: int) -> Resize | None:
     """How an operator resizes axis 1 or 2; None for others, and for what is not known."""
     data, result = op.inputs[0], op.outputs[0]
     sampling = _SAMPLING.get((op.kind, result.type_name))
-    if sampling is None or data is None or len(data.shape or ()) != 4 or op.options is None:
+    if sampling is None or data is None or len(data.shape or ()) != 4 or op.options.is_absent:
         return None
     sizes = (data.shape or ())[axis], (result.shape or ())[axis]
     if min(sizes) < 1:
         return None
-    align, half = bool(op.options.alignCorners), bool(op.options.halfPixelCenters)
+    align, half = op.options.aligns_corners, op.options.has_half_pixel_centers
     return Resize(sampling, align, half, *sizes)

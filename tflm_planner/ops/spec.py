@@ -53,7 +53,7 @@ class OpSpec:
             and None not in op.inputs
             and len(op.outputs) >= 1
             and (self.many_results or len(op.outputs) == 1)
-            and (op.options is not None or not self.needs_options)
+            and not (self.needs_options and op.options.is_absent)
         )
 
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
+from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 from tflm_planner.ops.hybrid import is_hybrid
 
+CONVOLUTIONS = "CONV_2D", "DEPTHWISE_CONV_2D"
+POOLS = "AVERAGE_POOL_2D", "MAX_POOL_2D"
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
 """Axes of an image tensor."""
 _KNOWN = 1 << 14
@@ -116,7 +118,7 @@ def window_of(op: Op) -> Window | None:
 def sliding_window(op: Op) -> Window | None:
     """As `window_of`, also where the image is a constant."""
     reader = _READERS.get(op.kind)
-    if reader is None or op.options is None or len(op.outputs) != 1 or not op.inputs:
+    if reader is None or op.options.is_absent or len(op.outputs) != 1 or not op.inputs:
         return None
     if is_hybrid(op):
         return None
@@ -152,7 +154,7 @@ def _convolution(op: Op, data: Tensor, result: Tensor) -> Window | None:
     groups = channels[0] // shape[3]
     if channels[1] % groups:
         return None
-    return _window(op, data, result, (shape[1], shape[2]), _dilation(op), groups)
+    return _window(op, data, result, (shape[1], shape[2]), groups)
 
 
 def _depthwise(op: Op, data: Tensor, result: Tensor) -> Window | None:
@@ -161,24 +163,22 @@ def _depthwise(op: Op, data: Tensor, result: Tensor) -> Window | None:
     channels = _channels(data, result)
     if shape is None or shape[0] != 1 or shape[3] != channels[1]:
         return None
-    if channels[1] != channels[0] * op.options.depthMultiplier:
+    if channels[1] != channels[0] * op.options.depth_multiplier:
         return None
-    return _window(op, data, result, (shape[1], shape[2]), _dilation(op), channels[0])
+    return _window(op, data, result, (shape[1], shape[2]), channels[0])
 
 
 def _pool(op: Op, data: Tensor, result: Tensor) -> Window | None:
     channels = _channels(data, result)
     if channels[0] != channels[1]:
         return None
-    kernel = (op.options.filterHeight, op.options.filterWidth)
-    return _window(op, data, result, kernel, (1, 1), channels[0])
+    return _window(op, data, result, op.options.pool_size, channels[0])
 
 
 _READERS = {
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _depthwise,
-    "AVERAGE_POOL_2D": _pool,
-    "MAX_POOL_2D": _pool,
+    **dict.fromkeys(POOLS, _pool),
 }
 WINDOWS = frozenset(_READERS)
 """The kinds that may have a window."""
@@ -193,23 +193,13 @@ def _channels(data: Tensor, result: Tensor) -> tuple[int, int]:
     return (data.shape or (0,))[-1], (result.shape or (0,))[-1]
 
 
-def _dilation(op: Op) -> tuple[int, int]:
-    return op.options.dilationHFactor, op.options.dilationWFactor
-
-
 def _window(
-    op: Op,
-    data: Tensor,
-    result: Tensor,
-    kernel: tuple[int, int],
-    dilation: tuple[int, int],
-    groups: int,
+    op: Op, data: Tensor, result: Tensor, kernel: tuple[int, int], groups: int
 ) -> Window | None:
     options = op.options
-    stride = (options.strideH, options.strideW)
     return _geometry(
-        data.shape or (0, 0, 0, 0), result.shape or (0, 0, 0, 0), kernel, stride, dilation,
-        options.padding, groups, _ELEMENT[data.type_name],
+        data.shape or (0, 0, 0, 0), result.shape or (0, 0, 0, 0), kernel, options.stride,
+        options.dilation, options.padding, groups, _ELEMENT[data.type_name],
     )  # fmt: skip
 
 

@@ -124,13 +124,13 @@ def plan(
     source: Source,
     destination: str | Path | None = None,
     options: PlanOptions | None = None,
-    report_progress: Progress | None = None,
+    on_progress: Progress = silent,
     beside: WriteBeside | None = None,
 ) -> PlanResult:
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
     `beside` gives more files to write of the report: all of them appear with the model, or none.
-    `report_progress` is told what is being done. Raises UsageError, ModelError, or
+    `on_progress` is told what is being done. Raises UsageError, ModelError, or
     OutputsDifferError (then nothing was written). A tiling found not to be equal is refused, which
     the report says, and the next best is made. A result over budget is written and returned: ask
     `report.fits`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
@@ -141,7 +141,7 @@ def plan(
     if destination is not None:
         check_writable(Path(destination), force=options.force, inputs=_paths(source))
     with _search(options.search.time_limit) as stop:
-        result = _plan(source, destination, options, report_progress or silent, stop)
+        result = _plan(source, destination, options, on_progress, stop)
         files = {} if destination is None else {Path(destination): result.data}
         write_files(files | dict(beside(result.report) if beside is not None else {}))
     return result
@@ -151,7 +151,7 @@ def _plan(
     source: Source,
     destination: str | Path | None,
     options: PlanOptions,
-    report_progress: Progress,
+    on_progress: Progress,
     stop: Stop,
 ) -> PlanResult:
     started = time.monotonic()
@@ -160,9 +160,9 @@ def _plan(
     kernels = options.search.kernels
     before = inspect_model(model, kernels)
     reference, dropped = without_wrong_plan(original, model, kernels)
-    prover = Prover(reference, options.verify, kernels, report_progress, stop)
+    prover = Prover(reference, options.verify, kernels, on_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
-    planner = Planning(reference, stop, report_progress)
+    planner = Planning(reference, stop, on_progress)
     result = planner.plan(options, prover.prove_model)
     check_model_proved(result.file, result.proof)
     name = name_of(source)
@@ -175,7 +175,7 @@ def _plan(
         search=result.search,
         source=name,
         attempt=lambda other_options: planner.plan(other_options).file,
-        report_progress=report_progress,
+        on_progress=on_progress,
         stop=stop,
     )
     outcome = PlanOutcome(
@@ -238,7 +238,7 @@ def stream_input(
     proof: VerifyOptions | None = None,
     header: Path | None = None,
     force: bool = False,
-    report_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> SplitResult:
     """Split a model so that its input comes row by row; prove the pair equal to it, and write it.
 
@@ -254,7 +254,7 @@ def stream_input(
     for path in paths:
         check_writable(path, force=force, inputs=_paths(source))
     with _search(options.search.time_limit) as stop:
-        result = _split(load(source), options, proof, report_progress or silent, stop)
+        result = _split(load(source), options, proof, on_progress, stop)
         files = [result.pair.front.data, result.pair.back.data] if destinations else []
         if header is not None:
             name = Path(name_of(source)).stem
@@ -268,19 +268,19 @@ def _split(
     data: bytes,
     options: StreamOptions,
     verify_options: VerifyOptions | None,
-    report_progress: Progress,
+    on_progress: Progress,
     stop: Stop,
 ) -> SplitResult:
     model, target = read_model(data), options.search.kernels.target
     kernels = options.search.kernels
     data, _ = without_wrong_plan(data, model, kernels)
-    prover = Prover(data, verify_options, kernels, report_progress, stop)
+    prover = Prover(data, verify_options, kernels, on_progress, stop)
     if verify_options is not None:
         refuse_unrunnable(model, target)
         provable = prover.provable_tiles(model, options.tiles)
         options = replace(options, tiles=provable)
     pair, proof = split_for_rows(
-        data, options, prove=prover.prove_pair, report_progress=report_progress, stop=stop
+        data, options, prove=prover.prove_pair, on_progress=on_progress, stop=stop
     )
     elsewhere = (
         "--end names another last operator of the front"
@@ -307,13 +307,13 @@ def compare(
     targets: Sequence[Target],
     columns: Sequence[RungKind] = comparison.QUICK,
     workers: int = defaults.WORKERS,
-    report_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Comparison:
     """What a model needs on each target, as it is and by the ways that `columns` name. Nothing is
     written, and plans are not run. Ctrl-C ends the searches; the result says so."""
     data = load(source)
     with _search(None) as stop:
-        search = comparison.Search(tuple(columns), stop, report_progress or silent, workers)
+        search = comparison.Search(tuple(columns), stop, on_progress, workers)
         return comparison.compare(data, name_of(source), targets, search)
 
 
@@ -321,10 +321,10 @@ def check_equal(
     original: Source,
     result: Source,
     options: VerifyOptions | None = None,
-    report_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Verdict:
     """Compare two models bit by bit on the runtimes that are here."""
-    return verify(load(original), load(result), options, report_progress)
+    return verify(load(original), load(result), options, on_progress)
 
 
 def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdict, Arena]:

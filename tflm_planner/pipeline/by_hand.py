@@ -21,8 +21,8 @@ from tflm_planner.tiling.search import Tiling
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
-from tflm_planner.transforms.row_loop import EDGES, LoopedRegion, NotStreamableError
-from tflm_planner.transforms.tile.box_plan import HALOS
+from tflm_planner.transforms.row_loop import LOOP_BORDERS, LoopedRegion, NotStreamableError
+from tflm_planner.transforms.tile.box_plan import HALOS, Split
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
 from tflm_planner.transforms.tile.tile import SUM, Patch, TiledRegion
@@ -54,13 +54,13 @@ def parse_split(text: str) -> TiledRegion:
     if match is None:
         raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
     ops = _operators(f"--split {text!r}", match[1])
-    splits: list[tuple[int, int]] = []
+    splits: list[Split] = []
     settings: dict[str, Any] = {}
     for setting in match[2].split(","):
         name, _, value = (part.strip() for part in setting.partition("="))
         axis = _axis(name)
         if axis is not None and value.isdecimal() and int(value) > 0:
-            splits.append((axis, int(value)))
+            splits.append(Split(axis, int(value)))
         elif (name, value) == ("order", "backward"):
             settings["backward"] = True
         elif (name, value) == ("order", "eager"):
@@ -73,9 +73,9 @@ def parse_split(text: str) -> TiledRegion:
                 f"{', '.join(_AXES)}, axisN, halo ({', '.join(HALOS)}), "
                 f"border ({', '.join(BORDERS)}) and order= (backward, eager)"
             )
-    if not splits or len({a for a, _ in splits}) < len(splits):
+    if not splits or len({s.axis for s in splits}) < len(splits):
         raise UsageError(f"--split {text!r}: give each axis to be split once")
-    if len(splits) > 1 and any(axis == SUM for axis, _ in splits):
+    if len(splits) > 1 and any(s.axis == SUM for s in splits):
         raise UsageError(f"--split {text!r}: a sum is split alone")
     return TiledRegion(ops, tuple(splits), **settings)
 
@@ -90,12 +90,12 @@ def parse_loop(text: str) -> LoopedRegion:
         name, _, value = (part.strip() for part in setting.partition("="))
         if name == "rows" and value.isdecimal() and int(value) > 0:
             settings[name] = int(value)
-        elif name == "border" and value in EDGES:
+        elif name == "border" and value in LOOP_BORDERS:
             settings[name] = value
         else:
             raise UsageError(
                 f"--loop {text!r}: {setting.strip()!r} is not understood; there are rows=N and "
-                f"border ({', '.join(EDGES)})"
+                f"border ({', '.join(LOOP_BORDERS)})"
             )
     return LoopedRegion(ops, **settings)
 

@@ -89,7 +89,7 @@ class ModelPlanner:
     stop: Stop
     permission: TilePermission | None = None
     budget: int | None = None
-    report_progress: Progress = silent
+    on_progress: Progress = silent
 
     def plan(
         self, original: bytes, model: Model, prove: ProveModel = leave_unproved
@@ -105,7 +105,7 @@ class ModelPlanner:
         if self.permission is not None and self.permission.by_hand:
             planned = self._plan_by_hand(original, self.permission)
             return PlanningResult(planned, prove(planned))
-        memory_plan = plan_memory(model, self.options, self.report_progress, self.stop)
+        memory_plan = plan_memory(model, self.options, self.on_progress, self.stop)
         plain = never_larger(original, write_and_check(memory_plan, self.options), self.options)
         if self.permission is None or self._fits(plain):
             return PlanningResult(plain, prove(plain), _plain_alone(plain))
@@ -123,9 +123,7 @@ class ModelPlanner:
     ) -> PlanningResult:
         tiling_options = permission.tiling_options(self.options, self.budget)
         try:
-            results = search_by_permission(
-                original, tiling_options, self.report_progress, self.stop
-            )
+            results = search_by_permission(original, tiling_options, self.on_progress, self.stop)
         except StoppedError:
             search = replace(_plain_alone(plain), notes=("no tiles were looked for",))
             return PlanningResult(plain, prove(plain), search)
@@ -146,7 +144,7 @@ class ModelPlanner:
         try:
             spelled = job.plan(tiling)
         except (UnsoundPlanError, UsageError) as fault:
-            self.report_progress(f"passed over: other spellings: {fault}")
+            self.on_progress(f"passed over: other spellings: {fault}")
             return PlanningResult(plain, prove(plain), search)
         if job.objective_bytes(spelled) >= job.objective_bytes(plain):
             return PlanningResult(plain, prove(plain), search)
@@ -161,9 +159,7 @@ class ModelPlanner:
         self, original: bytes, tiling: Tiling, permission: TilePermission
     ) -> PlannedFile:
         """The file of a tiling. Raises UsageError or UnsoundPlanError where there can be none."""
-        return plan_tiling(
-            original, tiling, permission, self.options, self.report_progress, self.stop
-        )
+        return plan_tiling(original, tiling, permission, self.options, self.on_progress, self.stop)
 
     def _plan_by_hand(self, original: bytes, permission: TilePermission) -> PlannedFile:
         """Plan the regions that the user spelled out, whether that pays or not. Of the two ways to
@@ -205,9 +201,9 @@ class _TilingJob:
         """The file of a tiling."""
         return self.planner.plan_tiling(self.original, tiling, self.permission)
 
-    def report_progress(self, message: str) -> None:
+    def on_progress(self, message: str) -> None:
         """Say what is being done."""
-        self.planner.report_progress(message)
+        self.planner.on_progress(message)
 
     def objective_bytes(self, planned: PlannedFile) -> int:
         """The bytes that the search was to lower."""
@@ -275,7 +271,7 @@ def _first_proved_plan(
             tiled = job.plan(tiling)
         except (UnsoundPlanError, UsageError) as fault:
             attempts = attempts.pass_over(tiling, fault)
-            job.report_progress(attempts.given_up[-1])
+            job.on_progress(attempts.given_up[-1])
             continue
         if job.objective_bytes(tiled) >= job.objective_bytes(job.plain):
             continue
@@ -307,7 +303,7 @@ def _prove_tiling(
     if proof.refusal is None:
         return attempts, PlanningResult(tiled, proof, _search_for(job, attempts, tiling, tiled))
     attempts = attempts.refuse(tiling, proof.refusal)
-    job.report_progress(attempts.given_up[-1])
+    job.on_progress(attempts.given_up[-1])
     return attempts, None
 
 
@@ -372,4 +368,4 @@ def _describe_region(region: TiledRegion | LoopedRegion) -> str:
     ops = f"{region.ops[0]}-{region.ops[-1]}"
     if isinstance(region, LoopedRegion):
         return f"{ops} in a {region.border} loop, rows a turn: {region.rows}"
-    return f"{ops} in {' x '.join(str(n) for _, n in region.splits)} parts, halo {region.halo}"
+    return f"{ops} in {' x '.join(str(s.parts) for s in region.splits)} parts, halo {region.halo}"

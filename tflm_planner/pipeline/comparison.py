@@ -38,7 +38,7 @@ class Search:
 
     columns: tuple[RungKind, ...]
     stop: Stop
-    report_progress: Callable[[str], None]
+    on_progress: Callable[[str], None]
     workers: int = defaults.WORKERS
 
 
@@ -50,7 +50,7 @@ def compare(data: bytes, source: str, targets: Sequence[Target], search: Search)
     for target in targets:
         twin = kernel_twin(target)
         if twin not in cells_by_twin:
-            search.report_progress(f"planning for {target.id}")
+            search.on_progress(f"planning for {target.id}")
             cells_by_twin[twin] = _cells(data, replace(target, board=None), search)
         rows.append(TargetRow(target, cells_by_twin[twin]))
     notes = search.stop.notes if search.columns == AS_IS else (*search.stop.notes, _UNPROVED)

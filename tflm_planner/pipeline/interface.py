@@ -24,7 +24,7 @@ from tflm_planner.report.document import Report
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
-from tflm_planner.support.progress import Progress
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena
@@ -150,7 +150,7 @@ def plan(
     seed: int = defaults.SEED,
     time_limit: float | None = None,
     workers: int = defaults.WORKERS,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Planned:
     """Plan a model for a target: the same bits in less memory, proved on the runtimes here.
 
@@ -239,7 +239,7 @@ def stream_input(
     end: int | None = None,
     tile: Tile | None = None,
     prove: bool = True,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> StreamedInput:
     """Split a model in two so that its input comes a few rows at a time and is never in memory
     whole. rows: of the image at a time (None: the fewest). end: the front's last operator, by its
@@ -260,7 +260,7 @@ def stream_input(
         max_slowdown=max_slowdown,
     )
     result = api.stream_input(
-        model, None, options, api.VerifyOptions() if prove else None, report_progress=on_progress
+        model, None, options, api.VerifyOptions() if prove else None, on_progress=on_progress
     )
     name = "model" if isinstance(model, bytes) else Path(model).stem
     return StreamedInput(result.pair.front.data, result.pair.back.data, target, name, result)

@@ -50,7 +50,7 @@ _LITTLE_EFFORT = 0.05
 """Effort of exact packing for a figure that an option reaches at least."""
 _FIRMWARE = "--firmware"
 
-Attempt = Callable[[PlanOptions], PlannedFile]
+TierAttempt = Callable[[PlanOptions], PlannedFile]
 """Plans the same model by other options, unproved."""
 
 
@@ -68,8 +68,8 @@ class Climb:
     planned: PlannedFile
     search: SearchSummary
     source: str
-    attempt: Attempt
-    report_progress: Progress
+    attempt: TierAttempt
+    on_progress: Progress
     stop: Stop
 
     @property
@@ -161,7 +161,7 @@ def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
 
 def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
     """What more could be permitted; searched until something fits, where nothing does yet."""
-    climb.report_progress("looking for what further permissions reach")
+    climb.on_progress("looking for what further permissions reach")
     is_sought = climb.is_sought
     searched = replace(permission or TilePermission(), spellings_only=False)
     for step in _steps(climb, searched):

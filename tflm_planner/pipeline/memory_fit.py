@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 
 from tflm_planner.pipeline.arenas import arena_in
-from tflm_planner.report.memory_fit import FitCheck, Verdict
+from tflm_planner.report.memory_fit import FitCheck, FitVerdict
 from tflm_planner.support.errors import ModelError, PlannerError
 from tflm_planner.support.files import read_file
 from tflm_planner.tflm.arena.predict import Arena
@@ -61,7 +61,7 @@ def _judge(
 
 def _verdict(
     arena: Arena, arena_limit: int, file_bytes: int, flash: int | None
-) -> tuple[Verdict, str]:
+) -> tuple[FitVerdict, str]:
     """Whether it fits, and why if it does not."""
     if arena.cannot_run:
         return "cannot run", arena.cannot_run[0]

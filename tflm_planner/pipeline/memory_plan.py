@@ -125,7 +125,7 @@ def place_buffers(
     options: MemoryOptions,
     order: ChosenOrder,
     notes: tuple[str, ...],
-    report_progress: Progress,
+    on_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
     """The best plan of the model in its present order, by the allocators that `options` ask for."""
@@ -138,13 +138,13 @@ def place_buffers(
         else plain
     )
     for problem in (full,) if full is plain or options.recipe else (full, plain):
-        report_progress(f"packing {len(problem.buffers)} buffers")
+        on_progress(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,
             AllocatorOptions((options.allocator,), options.exact_effort, options.seed),
             required=_required_overlaps(timeline, model, options),
             stop=stop,
-            listener=_listener(report_progress),
+            listener=_listener(on_progress),
         )
         head = _head_of(timeline, solution.plan)
         if best is None or head < best.head:
@@ -155,12 +155,12 @@ def place_buffers(
     return best if stop.is_over else _join_loop_variables(best, options)
 
 
-def _listener(report_progress: Progress) -> Listener:
+def _listener(on_progress: Progress) -> Listener:
     return Listener(
-        lambda name, height, bound: report_progress(
+        lambda name, height, bound: on_progress(
             f"packing: {height:,} B with {name}, bound {bound:,} B"
         ),
-        report_progress,
+        on_progress,
     )
 
 

@@ -47,7 +47,7 @@ of search found nothing better in models of thousands of tiles."""
 def plan_memory(
     model: Model,
     options: MemoryOptions,
-    report_progress: Progress | None = None,
+    on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> MemoryPlan:
     """The best candidate found: a copy of `model`, cleaned up and ordered, with its plan.
@@ -58,7 +58,7 @@ def plan_memory(
     with no_collection():
         stop = stop or Stop(options.time_limit)
         unordered = _Unordered.of(model, options)
-        best = _plan_memory(unordered, options, report_progress or silent, stop)
+        best = _plan_memory(unordered, options, on_progress, stop)
         return _check_states(best, options) if options.states else best
 
 
@@ -112,21 +112,21 @@ class _Unordered:
 
 
 def _plan_memory(
-    unordered: _Unordered, options: MemoryOptions, report_progress: Progress, stop: Stop
+    unordered: _Unordered, options: MemoryOptions, on_progress: Progress, stop: Stop
 ) -> MemoryPlan:
     if options.recipe is None:
-        best = _best_order(unordered, options, report_progress, stop)
+        best = _best_order(unordered, options, on_progress, stop)
     else:
         best = _by_recipe(unordered, options, options.recipe)
         if not (best.is_least or len(unordered.model.main.ops) > _LARGE or stop.is_over):
-            careful = _best_order(unordered, options, report_progress, stop)
+            careful = _best_order(unordered, options, on_progress, stop)
             best = _better(best, careful, options)
     if not (options.states or options.bind_views):
         own = as_tflm_plans(unordered.model, best, options)
         best = own if own.head < best.head else best
     if options.spellings is None or not options.overlap:
         return best
-    spelled = try_spellings(best, options, options.spellings, report_progress, stop)
+    spelled = try_spellings(best, options, options.spellings, on_progress, stop)
     if options.recipe is None:
         return spelled
     evaluated = _spell_as_evaluated(unordered, options, options.recipe, options.spellings, stop)
@@ -147,12 +147,12 @@ def _by_recipe(unordered: _Unordered, options: MemoryOptions, recipe: PlanRecipe
 
 
 def _best_order(
-    unordered: _Unordered, options: MemoryOptions, report_progress: Progress, stop: Stop
+    unordered: _Unordered, options: MemoryOptions, on_progress: Progress, stop: Stop
 ) -> MemoryPlan:
     """The best plan of the order asked for and its rivals."""
-    report_progress("ordering operators")
+    on_progress("ordering operators")
     first = unordered.ordered(options, stop=stop)
-    best = place_buffers(first.model, options, first.order, unordered.notes, report_progress, stop)
+    best = place_buffers(first.model, options, first.order, unordered.notes, on_progress, stop)
     tried = {first.places}
     for rival_options in _rivals(best, options, stop):
         if unordered.has_one_order or (rival_options.order == "file" and unordered.places in tried):
@@ -161,9 +161,7 @@ def _best_order(
         if rival.places in tried:
             continue
         tried.add(rival.places)
-        plan = place_buffers(
-            rival.model, options, rival.order, unordered.notes, report_progress, stop
-        )
+        plan = place_buffers(rival.model, options, rival.order, unordered.notes, on_progress, stop)
         if plan.head < best.head or (plan.head == best.head and not rival.order.changed):
             outcome = replace(rival.order, lower_bound=first.order.lower_bound, optimal=False)
             best = replace(plan, order=outcome)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Role
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 from tflm_planner.tiling.search import Objective, Tiling, TilingResult
 from tflm_planner.transforms.row_loop import LoopedRegion
 
@@ -42,7 +42,7 @@ def front_of_search(
     return ParetoFront(objective, allowed, _without_dominated(points))
 
 
-def with_stock(front: ParetoFront, stock: int, bound: Bound) -> ParetoFront:
+def with_stock(front: ParetoFront, stock: int, bound: BoundKind) -> ParetoFront:
     """The front with the source as its first point. bound: how the bytes of all points are known
     (exact, enough, at least)."""
     return replace(front, points=(ParetoPoint("stock", stock, 1.0), *front.points), bound=bound)

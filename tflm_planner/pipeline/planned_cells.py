@@ -41,7 +41,7 @@ class PlannedCells:
             reference, _ = without_wrong_plan(
                 self.data, read_model(self.data), kernels_of(self.target)
             )
-            planning = Planning(reference, self.search.stop, self.search.report_progress)
+            planning = Planning(reference, self.search.stop, self.search.on_progress)
             options = PlanOptions(MemoryOptions(kernels=kernels_of(self.target)), verify=None)
             planned = planning.plan(options).file
         except PlannerError as error:
@@ -78,12 +78,12 @@ class PlannedCells:
     def _searched_cell(self, kind: RungKind, planning: Planning, options: PlanOptions) -> Cell:
         """What one search comes to."""
         kernels = options.search.kernels
-        self.search.report_progress(f"searching for {kind} on {kernels.target.id}")
+        self.search.on_progress(f"searching for {kind} on {kernels.target.id}")
         prover = Prover(
             planning.original,
             VerifyOptions(inputs=1),
             kernels,
-            self.search.report_progress,
+            self.search.on_progress,
             self.search.stop,
         )
         try:

@@ -30,7 +30,7 @@ class Planning:
 
     original: bytes
     stop: Stop
-    report_progress: Progress
+    on_progress: Progress
 
     def plan(self, options: PlanOptions, prove: ProveModel = leave_unproved) -> PlanningResult:
         """The best file, its proof, and the search for it. Raises as `ModelPlanner.plan` does."""
@@ -42,6 +42,6 @@ class Planning:
         if options.search.kernels.target.lean:
             data, model = add_lean_pool(model)
         planner = ModelPlanner(
-            options.search, self.stop, options.tiles, options.arena_limit, self.report_progress
+            options.search, self.stop, options.tiles, options.arena_limit, self.on_progress
         )
         return replace(planner.plan(data, model, prove), converted=tuple(converted))

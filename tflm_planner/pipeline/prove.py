@@ -62,7 +62,7 @@ def check_provable(
     model: Model,
     tiles: TilePermission | None,
     options: Options,
-    report_progress: Progress,
+    on_progress: Progress,
 ) -> TilePermission | None:
     """What tiling may do (`tiles`) to `model`, which is in `data`, as far as it can be proved here:
     only TFLM can prove files in its dialect.
@@ -72,7 +72,7 @@ def check_provable(
     parameters, so that no board will either. Operators that TFLM lacks may be the firmware's own:
     LiteRT may prove portable files with them.
     """
-    report_progress("running the model on TFLM")
+    on_progress("running the model on TFLM")
     on_tflm = why_unable(data, "TFLM", options)
     if on_tflm is None:
         return tiles
@@ -112,7 +112,7 @@ class Prover:
         original: bytes,
         options: Options | None,
         kernels: TargetKernels,
-        report_progress: Progress,
+        on_progress: Progress,
         stop: Stop,
     ) -> None:
         """`options`: None leaves everything unproved. `kernels`: those that files are made for.
@@ -120,7 +120,7 @@ class Prover:
         self._original = original
         self._options = options
         self._kernels = kernels
-        self._report_progress = report_progress
+        self._on_progress = on_progress
         self._stop = stop
         self.seconds = 0.0
 
@@ -131,9 +131,7 @@ class Prover:
             return tiles
         started = time.monotonic()
         with self._stop.not_searching():
-            tiles = check_provable(
-                self._original, model, tiles, self._options, self._report_progress
-            )
+            tiles = check_provable(self._original, model, tiles, self._options, self._on_progress)
         self.seconds += time.monotonic() - started
         return tiles
 
@@ -149,9 +147,7 @@ class Prover:
         tolerance = None if planned.exact else options.tolerance or Tolerance()
         with_tolerance = replace(options, tolerance=tolerance)
         verdict = self._time(
-            lambda: compare_with_twin(
-                self._original, planned, with_tolerance, self._report_progress
-            )
+            lambda: compare_with_twin(self._original, planned, with_tolerance, self._on_progress)
         )
         return Proof(verdict, _explain(planned, verdict) if verdict.differs else None, terms)
 
@@ -160,7 +156,7 @@ class Prover:
         sums are not."""
         if not planned.exact:
             return TermsProof("not run", detail="a sum is split, which is not exact")
-        self._report_progress("proving it equal for every input")
+        self._on_progress("proving it equal for every input")
         models = read_model(self._original), read_model(planned.data, dialect=True)
         return self._time(lambda: prove_by_terms(*models, self._kernels))
 
@@ -174,14 +170,14 @@ class Prover:
             return Proof(None, Refusal(_difference_of_terms(terms)), terms)
         files = Pair(pair.front.data, pair.back.data, pair.schedule, pair.back.twin)
         verdict = self._time(
-            lambda: compare_pair(self._original, files, options, self._report_progress)
+            lambda: compare_pair(self._original, files, options, self._on_progress)
         )
         return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None, terms)
 
     def _terms_of_pair(self, pair: StreamedPair) -> TermsProof:
         """Whether both halves, in the memory that they share, are the same function of every input
         together."""
-        self._report_progress("proving the pair equal for every input")
+        self._on_progress("proving the pair equal for every input")
         front, back = (read_model(h.data, dialect=True) for h in (pair.front, pair.back))
         halves = Halves(front, back, pair.schedule)
         original = read_model(self._original)
@@ -280,23 +276,23 @@ def _check_proved(
 
 
 def compare_with_twin(
-    original: bytes, planned: PlannedFile, options: Options, report_progress: Progress
+    original: bytes, planned: PlannedFile, options: Options, on_progress: Progress
 ) -> Verdict:
     """The result against the original. A result in the TFLM dialect runs on TFLM only: its portable
     twin is compared as well, on every runtime that runs it, and must not differ either. TFLM need
     not run the twin: it may hold operators that the dialect leaves out and that no kernel runs
     (SLICE of uint8, for example)."""
     if planned.twin is None:
-        return verify(original, planned.data, options, report_progress)
+        return verify(original, planned.data, options, on_progress)
     for_twin = _without_unable(original, planned.twin, options)
-    checks = verify(original, planned.twin, for_twin, report_progress).checks
+    checks = verify(original, planned.twin, for_twin, on_progress).checks
     on_tflm = replace(options, runtimes=("TFLM",))
-    verdict = verify(original, planned.data, on_tflm, report_progress)
+    verdict = verify(original, planned.data, on_tflm, on_progress)
     if planned.exact:
         return _with_twin(verdict, checks)
     # the dialect must be its twin, bit by bit
     strict = replace(on_tflm, tolerance=None)
-    against_twin = verify(planned.twin, planned.data, strict, report_progress).checks
+    against_twin = verify(planned.twin, planned.data, strict, on_progress).checks
     return _with_twin(verdict, checks, against_twin)
 
 
@@ -308,12 +304,10 @@ def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
     return replace(options, runtimes=tuple(r for r in options.runtimes if r != "TFLM"))
 
 
-def compare_pair(
-    original: bytes, pair: Pair, options: Options, report_progress: Progress
-) -> Verdict:
+def compare_pair(original: bytes, pair: Pair, options: Options, on_progress: Progress) -> Verdict:
     """A split model against the original. Where the back is in the TFLM dialect, LiteRT runs its
     portable twin."""
-    verdict = verify_pair(original, pair, options, report_progress)
+    verdict = verify_pair(original, pair, options, on_progress)
     if pair.twin is None:
         return verdict
     twin = [c for c in verdict.checks if c.runtime != "TFLM"]

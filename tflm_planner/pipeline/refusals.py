@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.element_types import Form, forms_of
+from tflm_planner.tflm.element_types import TypeForm, forms_of
 from tflm_planner.tiling.search import Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
@@ -34,7 +34,7 @@ class Refusal:
 
     reason: str
     operators: frozenset[int] = frozenset()
-    form: Form | None = None
+    form: TypeForm | None = None
 
     def __str__(self) -> str:
         return self.reason
@@ -72,7 +72,7 @@ class RefusalCauses:
     """
 
     regions: tuple[RefusedRegion, ...] = ()
-    forms: frozenset[Form] = frozenset()
+    forms: frozenset[TypeForm] = frozenset()
     unexplained: tuple[Tiling, ...] = ()
     refusals: int = 0
 
@@ -84,7 +84,7 @@ class RefusalCauses:
             for region in tiling.regions
             if at_fault & {*region.ops}
         )
-        forms = {refusal.form} if refusal.form is not None else set[Form]()
+        forms = {refusal.form} if refusal.form is not None else set[TypeForm]()
         is_explained = bool(regions or forms)
         return replace(
             self,

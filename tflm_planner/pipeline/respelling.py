@@ -34,7 +34,7 @@ def try_spellings(
     best: MemoryPlan,
     options: MemoryOptions,
     permission: SpellingPermission,
-    report_progress: Progress,
+    on_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
     """The best plan with operators spelled otherwise where that lowers the arena."""
@@ -49,7 +49,7 @@ def try_spellings(
         notes = (*best.notes, *run(model, Respell(spellings)))
         return plan_quickly(model, options, best.order, notes, rounds)
 
-    report_progress("spelling operators otherwise")
+    on_progress("spelling operators otherwise")
     respelling = Respelling(respell, lambda plan: _figures_of(plan, options))
     spelled = best_spellings(choice, best, permission, respelling)
     if spelled is best:
@@ -58,7 +58,7 @@ def try_spellings(
     in_file_order = find_orders(spelled.model, replace(options, order="file"))
     bounds = chosen_order(spelled.model, in_file_order)
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
-    careful = place_buffers(spelled.model, options, order, spelled.notes, report_progress, stop)
+    careful = place_buffers(spelled.model, options, order, spelled.notes, on_progress, stop)
     if rank(careful, options) < rank(spelled, options):
         return careful
     return replace(spelled, order=order)

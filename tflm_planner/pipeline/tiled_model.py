@@ -59,7 +59,7 @@ def plan_tiling(
     tiling: Tiling,
     permission: TilePermission,
     options: MemoryOptions,
-    report_progress: Progress,
+    on_progress: Progress,
     stop: Stop | None = None,
 ) -> PlannedFile:
     """The file of a tiling: in the dialect where that is permitted and it has tiles, portable
@@ -80,14 +80,14 @@ def plan_tiling(
     if in_dialect:
         cropped, notes = tiled(crop=has_tiles(tiling.regions))
         with_views = replace(search, bind_views=tiling.bind_views, in_dialect=True)
-        memory_plan = plan_memory(cropped, with_views, report_progress, stop)
+        memory_plan = plan_memory(cropped, with_views, on_progress, stop)
         planned, dialect_notes = _write_dialect(memory_plan, options)
         _check_runs(source, planned.inspection.model, options.kernels.target)
         origins = tuple(op.origins for op in twin.main.ops)
         planned = replace(planned, twin=write_model(twin), twin_origins=origins)
         notes += dialect_notes
     else:
-        planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
+        planned = write_and_check(plan_memory(twin, search, on_progress, stop), options)
     more = new_kinds(source, planned.inspection.model)
     notes = [*notes, *registration_notes(more), *planned.notes]
     return replace(

@@ -9,7 +9,7 @@ from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import count, percent
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
-from tflm_planner.tflm.arena.uncertainty import Bound, bytes_to_reserve
+from tflm_planner.tflm.arena.uncertainty import BoundKind, bytes_to_reserve
 from tflm_planner.tflm.targets import Board, Target
 
 _SCRATCH_SHOWN = 6
@@ -164,7 +164,7 @@ def _fits(arena: Arena, board: Board) -> str:
     return _share(arena.arena, arena.bound, board)
 
 
-def _share(size: int, bound: Bound, board: Board) -> str:
+def _share(size: int, bound: BoundKind, board: Board) -> str:
     share = f"{'at least ' if bound == 'at least' else ''}{percent(size, board.sram)}"
     verdict = fits_words(size, board.sram, bound)
     return (

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from tflm_planner.report.json_types import BoardId, Bound, CannotRun, Count, TargetId, Version
+from tflm_planner.report.json_types import BoardId, BoundJson, CannotRun, Count, TargetId, Version
 from tflm_planner.support.documents import Document, says
 
-ArenaBound = Annotated[Bound, says("What arena and tail are.")]
+ArenaBound = Annotated[BoundJson, says("What arena and tail are.")]
 Reserved = Annotated[
     Count, says('Bytes that firmware should give: arena, and a margin where it is "at least".')
 ]

@@ -10,37 +10,37 @@ It must not know why a figure is in doubt: `tflm.arena.uncertainty` does.
 from __future__ import annotations
 
 from tflm_planner.support.units import human_size
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 
-_MEANING: dict[Bound, str] = {
+_MEANING: dict[BoundKind, str] = {
     "exact": "the smallest that works",
     "enough": "enough for each of these kernel libraries",
     "at least": "how much more the board needs is not known",
 }
 
 
-def figure(size: int, bound: Bound) -> str:
+def figure(size: int, bound: BoundKind) -> str:
     """A size in words, with "at least" if it is no more than a lower bound."""
     return f"{_at_least(bound)}{size:,} B"
 
 
-def long_figure(size: int, bound: Bound) -> str:
+def long_figure(size: int, bound: BoundKind) -> str:
     """The same with KiB beside them."""
     return f"{_at_least(bound)}{human_size(size)}"
 
 
-def meaning(bound: Bound) -> str:
+def meaning(bound: BoundKind) -> str:
     """What an arena of so many bytes means: the smallest that works, enough, or perhaps too
     little."""
     return _MEANING[bound]
 
 
-def fits_words(size: int, room: int, bound: Bound) -> str:
+def fits_words(size: int, room: int, bound: BoundKind) -> str:
     """Whether an arena fits the SRAM of a board; "fits" is said only where the size is known."""
     if size > room:
         return "DOES NOT FIT"
     return "not known to fit" if bound == "at least" else "fits"
 
 
-def _at_least(bound: Bound) -> str:
+def _at_least(bound: BoundKind) -> str:
     return "at least " if bound == "at least" else ""

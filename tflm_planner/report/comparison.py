@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_planner.report.document import RungKind
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 from tflm_planner.tflm.targets import Board, Target
 
 
@@ -20,7 +20,7 @@ class Cell:
 
     kind: RungKind
     arena: int | None = None
-    bound: Bound = "exact"
+    bound: BoundKind = "exact"
     at_most: bool = False
     file_bytes: int = 0
     warnings: tuple[str, ...] = ()

@@ -9,7 +9,14 @@ import msgspec
 
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Notes, TargetId, Version
+from tflm_planner.report.json_types import (
+    SCHEMA_VERSION,
+    BoundJson,
+    Count,
+    Notes,
+    TargetId,
+    Version,
+)
 from tflm_planner.support.documents import Document, plain, says, view
 
 _Kind = Annotated[
@@ -27,7 +34,7 @@ class BoardRungJson(Document):
 
     kind: _Kind
     arena: Annotated[Count | None, says("Bytes of arena (null: `remark` says why there are none).")]
-    bound: Bound
+    bound: BoundJson
     at_most: Annotated[bool, says("Whether a search might need less.")]
     file_bytes: Annotated[Count, says("Bytes of the model's file (0: there is none).")]
     fits: Annotated[

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
+from tflm_planner.tflm.arena.uncertainty import BoundKind, bound_of
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class MemoryMap:
     steps: tuple[MapStep, ...]
     blocks: tuple[MapBlock, ...]
     head: int
-    bound: Bound = "exact"
+    bound: BoundKind = "exact"
 
     @property
     def peak_step(self) -> MapStep | None:
@@ -191,7 +191,7 @@ class ParetoFront:
     objective: Literal["arena", "head"]
     allowed: float
     points: tuple[ParetoPoint, ...]
-    bound: Bound = "exact"
+    bound: BoundKind = "exact"
 
 
 RungKind = Literal[
@@ -283,7 +283,7 @@ class Report:
         return self.before.arena.arena - self.after.arena.arena
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> BoundKind:
         """How the arenas are known: exact, or "at least" if one of the two is."""
         return bound_of((*self.before.arena.uncertainties, *self.after.arena.uncertainties))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import Report, Rung, RungKind
 from tflm_planner.report.safe import safe_text
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 LABELS: dict[RungKind, str] = {
     "stock": "as it was",
@@ -140,7 +140,7 @@ def ladder_cells(report: Report) -> Iterator[tuple[Rung, tuple[str, str, str, st
         yield rung, (LABELS[rung.kind], size, slower, _outcome(rung))
 
 
-def _figure(rung: Rung, bound: Bound) -> str:
+def _figure(rung: Rung, bound: BoundKind) -> str:
     if rung.arena is None or (rung.remark and not rung.taken):
         return ""
     most = "<= " if rung.at_most else ""

@@ -22,11 +22,11 @@ from tflm_planner.report.fit_text import (
     paste_lines,
     verdict_line,
 )
-from tflm_planner.report.front_svg import front_svg
-from tflm_planner.report.front_text import point_words, slowdown_text
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
 from tflm_planner.report.operator_changes import operator_changes
 from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
+from tflm_planner.report.pareto_svg import pareto_svg
+from tflm_planner.report.pareto_text import point_words, slowdown_text
 from tflm_planner.report.peak import PeakPart, peak_parts
 from tflm_planner.report.text import (
     HERE,
@@ -168,7 +168,7 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     operators."""
     title = f"What less {front.objective} costs on {report.target}"
     budget = report.arena_limit if front.objective == "arena" else None
-    picture = front_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
+    picture = pareto_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
     columns = Column("bytes", "n"), Column("instructions", "n"), Column("how")
     rows = [
         Row(

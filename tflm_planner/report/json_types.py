@@ -14,14 +14,14 @@ from typing import Annotated, Literal
 import msgspec
 
 from tflm_planner.support.documents import says
-from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 SCHEMA_VERSION = 5
 """The version of the document; `schema_version` in the JSON."""
 Version = Annotated[Literal[5], says("Version of this format (a number without unit).")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
-Bound = Annotated[
-    BoundWord,
+BoundJson = Annotated[
+    BoundKind,
     says(
         "What the bytes are: exact; enough, though less may do; or at least so many, where nobody "
         "has read the kernels or an operator is not known (no size is then known to fit)."

@@ -16,14 +16,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tflm_planner.report.bounds_text import figure
-from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
+from tflm_planner.report.json_types import SCHEMA_VERSION, BoundJson, Count, Version
 from tflm_planner.report.safe import safe_text
 from tflm_planner.support.documents import Document, plain, says, view
 from tflm_planner.support.errors import ModelError
-from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 from tflm_planner.tflm.targets import Target
 
-Verdict = Literal["fits", "not known to fit", "does not fit", "cannot run", "not read"]
+FitVerdict = Literal["fits", "not known to fit", "does not fit", "cannot run", "not read"]
 OVER = 3
 """Exit code where a model does not fit, or is not known to."""
 
@@ -36,10 +36,10 @@ class FitCheck:
     verdict is not that it fits. target: for which."""
 
     source: str
-    verdict: Verdict
+    verdict: FitVerdict
     arena_limit: int | None
     arena: int | None = None
-    bound: BoundWord = "exact"
+    bound: BoundKind = "exact"
     file_bytes: int = 0
     flash: int | None = None
     reason: str = ""
@@ -82,9 +82,9 @@ class CheckedModel(Document):
     """A model against the bytes that it may take. All sizes are bytes."""
 
     source: Annotated[str, says("Path of the model, or of the manifest, as it was given.")]
-    verdict: Annotated[Verdict, says("Whether it fits, and if nothing can be said, why.")]
+    verdict: Annotated[FitVerdict, says("Whether it fits, and if nothing can be said, why.")]
     arena: Annotated[Count | None, says("Bytes of arena (null: the model cannot be read).")]
-    bound: Bound
+    bound: BoundJson
     arena_limit: Annotated[
         Count | None, says("Bytes that the arena may take (null: not known).")
     ] = msgspec.field(name="room")

@@ -14,12 +14,12 @@ from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.report.document import BlockKind, MapBlock, MapStep, MemoryMap
 from tflm_planner.report.peak import covered_bytes
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
 
 
 def memory_map(
-    model: Model, line: Timeline, offsets: Sequence[int], head: int, bound: Bound = "exact"
+    model: Model, line: Timeline, offsets: Sequence[int], head: int, bound: BoundKind = "exact"
 ) -> MemoryMap:
     """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
     (bytes from the head's start). bound: what the head is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json_types import Bound, CannotRun, Count, Notes, Version
+from tflm_planner.report.json_types import BoundJson, CannotRun, Count, Notes, Version
 from tflm_planner.support.documents import Document, says
 
 
@@ -49,7 +49,7 @@ class MapJson(Document):
     """Where every buffer lies, over the operators in execution order."""
 
     head: Annotated[Count, says("Bytes of head that the blocks need.")]
-    bound: Annotated[Bound, says("What the head is, and live bytes with scratch.")]
+    bound: Annotated[BoundJson, says("What the head is, and live bytes with scratch.")]
     steps: Annotated[list[StepJson], says("Operators in execution order.")]
     blocks: Annotated[list[BlockJson], says("Buffers.")]
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import shorten
 
-Kind = Literal["", "n", "op", "head", "code", "meter", "name", "command", "words", "link"]
+PageKind = Literal["", "n", "op", "head", "code", "meter", "name", "command", "words", "link"]
 """How a cell is shown: as text, a number, an operator's type, a heading of its row, code, a bar of
 so many percent, a `Name`, a command, text that needs room, or a `PageLink`."""
 
@@ -49,7 +49,7 @@ class Column:
     """Title and kind of a column."""
 
     title: str
-    kind: Kind = ""
+    kind: PageKind = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Table:
         return any(column.title for column in self.columns)
 
 
-def pairs(rows: Sequence[tuple[str, str]], kind: Kind = "") -> Table:
+def pairs(rows: Sequence[tuple[str, str]], kind: PageKind = "") -> Table:
     """Titles with what they are, a row each."""
     columns = Column("", "head"), Column("", kind)
     return Table(columns, [Row((shorten(title, 60), text)) for title, text in rows])

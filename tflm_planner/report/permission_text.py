@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.text import count
-from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 
 def permission_notes(
-    plain: int, same_firmware: int | None, best: int, registered: Sequence[str], bound: Bound
+    plain: int, same_firmware: int | None, best: int, registered: Sequence[str], bound: BoundKind
 ) -> list[str]:
     """What tiles gain without new operators, and what new ones add.
 

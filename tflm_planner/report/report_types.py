@@ -8,7 +8,7 @@ import msgspec
 
 from tflm_planner.report.arena_types import ArenaJson
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import BoardId, Bound, Count, Notes, Version
+from tflm_planner.report.json_types import BoardId, BoundJson, Count, Notes, Version
 from tflm_planner.report.memory_map_types import LimitsJson, MapJson
 from tflm_planner.report.verification_types import Checks, ProofJson
 from tflm_planner.support.documents import Document, says
@@ -71,7 +71,7 @@ class ArenasJson(Document):
     before: Annotated[Count, says("Bytes of arena of the source.")]
     after: Annotated[Count, says("Bytes of arena of the result.")]
     saved: Annotated[int, says("Bytes: before - after (negative: it grew).")]
-    bound: Annotated[Bound, says("What both arenas are, exact or at least.")]
+    bound: Annotated[BoundJson, says("What both arenas are, exact or at least.")]
 
 
 class HeadJson(Document):
@@ -207,7 +207,7 @@ class FrontJson(Document):
     allowed: Annotated[
         float, says("Instructions allowed, relative to the source (a ratio).", ge=1)
     ] = msgspec.field(name="allowed_overhead")
-    bound: Annotated[Bound, says("What the bytes of the points are.")]
+    bound: Annotated[BoundJson, says("What the bytes of the points are.")]
     points: Annotated[list[PointJson], says("Ways to run the model.")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json_types import Bound, Count, TargetId, Version
+from tflm_planner.report.json_types import BoundJson, Count, TargetId, Version
 from tflm_planner.report.verification_types import Checks, ProofJson
 from tflm_planner.support.documents import Document, says
 
@@ -58,7 +58,7 @@ class StreamedJson(Document):
     target: TargetId
     sram_before: Annotated[Count, says("Bytes of arena of the model as it came.")]
     sram: Annotated[Count, says("Bytes of SRAM of both halves.")]
-    bound: Annotated[Bound, says("What the bytes are.")]
+    bound: Annotated[BoundJson, says("What the bytes are.")]
     front: Annotated[StreamedFrontJson, says("The half that takes rows.")]
     back: Annotated[BackJson, says("The half that runs once an image.")]
     doubts: Annotated[list[str], says('Why the bytes are no more than "at least".')]

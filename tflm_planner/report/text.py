@@ -22,7 +22,7 @@ from tflm_planner.report.document import (
     Side,
 )
 from tflm_planner.report.fit_text import ladder_rows, next_line, paste_lines, verdict_line
-from tflm_planner.report.front_text import front_rows
+from tflm_planner.report.pareto_text import front_rows
 from tflm_planner.report.safe import safe_text
 from tflm_planner.support.units import human_size
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL

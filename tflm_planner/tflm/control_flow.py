@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tflm_planner.model.ir import Graph, Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION
 
 Span = tuple[int, int]
 """First and last scope, both included."""
@@ -70,7 +71,7 @@ class LoopCall:
     @property
     def graphs(self) -> tuple[Graph, Graph]:
         """Condition and body."""
-        return self.op.graphs["condSubgraphIndex"][0], self.op.graphs["bodySubgraphIndex"][0]
+        return self.op.graphs[CONDITION][0], self.op.graphs[BODY][0]
 
     def variables(self) -> Iterator[LoopVariable]:
         """The variables of the loop, in order."""

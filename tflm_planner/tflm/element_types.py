@@ -26,7 +26,7 @@ from tflm_planner.tflm.remedies import FREE_BATCH, REMEDIES
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, has_operator, since
 
-Form = tuple[str, tuple[str | None, ...], tuple[str, ...]]
+TypeForm = tuple[str, tuple[str | None, ...], tuple[str, ...]]
 """What decides whether a kernel runs, as far as types do: kind, types of operands, of results."""
 _OF_SHAPES = frozenset(("int32", "int64"))
 """Types of counts and indices: an operator with only these types computes shapes."""
@@ -35,7 +35,7 @@ _TAKEN_OTHERWISE = ("PACK", "STRIDED_SLICE")
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
 
 
-def form_of(op: Op) -> Form:
+def form_of(op: Op) -> TypeForm:
     """The form of an operator; the kind of a custom one is its own name."""
     operands = tuple(None if t is None else t.type_name for t in op.inputs)
     return op.kind, operands, tuple(t.type_name for t in op.outputs)
@@ -70,13 +70,13 @@ def moves(kind: str, types: str, target: Target) -> bool:
     return _refusal((kind, (types, *update), (types,)), target) is None
 
 
-def forms_of(ops: Iterable[Op]) -> frozenset[Form]:
+def forms_of(ops: Iterable[Op]) -> frozenset[TypeForm]:
     """The forms of a model's operators."""
     return frozenset(map(form_of, ops))
 
 
 def new_refusal_of_forms(
-    known_forms: Iterable[Form], forms: Iterable[Form], targets: Iterable[Target]
+    known_forms: Iterable[TypeForm], forms: Iterable[TypeForm], targets: Iterable[Target]
 ) -> str | None:
     """`new_refusal` for forms; if several are refused, the first in alphabetical order is reported.
     `known_forms`: those of the model before. A target that refuses one of these is ignored, because
@@ -93,7 +93,7 @@ def new_refusal_of_forms(
 
 
 @cache
-def _refusal(form: Form, target: Target) -> str | None:
+def _refusal(form: TypeForm, target: Target) -> str | None:
     kind, operands, _ = form
     if not has_operator(kind, target):
         return f"TFLM of {day_of(target)} has no {kind} (since {since(kind)})"
@@ -122,7 +122,7 @@ class _Kernel:
     decided_by: tuple[tuple[bool, int], ...]
     runs: frozenset[tuple[str, ...]]
 
-    def types_of(self, form: Form) -> tuple[str, ...] | None:
+    def types_of(self, form: TypeForm) -> tuple[str, ...] | None:
         """The types that decide; None where one is missing, or was not tried."""
         _, operands, results = form
         type_names: list[str] = []
@@ -148,7 +148,7 @@ def _accepted_in_words(kind: str, kernel: _Kernel, target: Target) -> str:
     return f"TFLM's kernel takes {', '.join(accepted)} only"
 
 
-def _remedy(form: Form, target: Target) -> str:
+def _remedy(form: TypeForm, target: Target) -> str:
     """What to do about an operator that does not run."""
     kind, operands, results = form
     types = {t for t in (*operands, *results) if t is not None}

@@ -113,16 +113,7 @@ def _form(op: Op) -> Hashable:
                                     _constant(t))
             for t in tensors
         ]  # fmt: skip
-    return op.kind, op.options.__class__, _values(op.options), tuple(forms)
-
-
-def _values(options: object) -> Hashable:
-    values = () if options is None else tuple(vars(options).values())
-    try:
-        hash(values)
-    except TypeError:  # an array among them
-        return repr(values)
-    return values
+    return op.kind, op.options.key(), tuple(forms)
 
 
 def _constant(tensor: Tensor) -> Hashable:

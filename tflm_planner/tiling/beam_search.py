@@ -32,6 +32,7 @@ from tflm_planner.tiling.tilings import (
 )
 from tflm_planner.transforms.axis_graph import Axis, axis_graph, cells
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -74,7 +75,7 @@ class BeamSearch:
         front = pareto_fronts(allowed)
         return TilingResult(best, front, len(self._seen), slower_front(front, tilings))
 
-    def run(self, say: Progress = silent) -> None:
+    def run(self, on_progress: Progress = silent) -> None:
         """Run Algorithm 1, then plan its best states with care. Raises StoppedError."""
         states = [self._start]
         for _ in range(self._options.search_budget.beam_steps):
@@ -82,7 +83,7 @@ class BeamSearch:
             if not states:
                 break
             best = self.result().best
-            say(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")
+            on_progress(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")
         ranked = sorted(self._states, key=lambda s: _less_than(s, self._options.max_slowdown))
         careful = [
             (replace(s.candidate, effort=Effort.CAREFUL, tile_order=tile_order), s.unsplit_cells)
@@ -162,11 +163,11 @@ class BeamSearch:
         }
         positions = tuple(self._position[op] for op in ops)
         for parts in _divisors(min(axis.sizes)):
-            for index in result_axes:
+            for splits in ((Split(index, parts),) for index in result_axes):
                 for border in self._options.borders(self._used_kinds):
-                    yield TiledRegion(positions, ((index, parts),), border=border)
+                    yield TiledRegion(positions, splits, border=border)
                     if self._options.allows("CONCATENATION", self._used_kinds):  # figure 7 (e)
-                        yield TiledRegion(positions, ((index, parts),), "merge", border)
+                        yield TiledRegion(positions, splits, "merge", border)
 
 
 def _less_than(state: _TilingState, max_slowdown: float) -> tuple[float, ...]:

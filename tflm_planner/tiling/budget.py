@@ -193,6 +193,11 @@ class SearchBudget:
     segmentations_without_gain: int = 8
     """Segmentations in a row without gain that end a mode. Halved: nothing on I; never: nothing on
     I and V, 1.26 of the seconds on V all."""
+    segmentations_without_gain_scratch: int = 24
+    """The same for a small model with an operator whose scratch is larger than its tensors: the
+    most promising segmentations are those whose scratch is not at the peak, and look alike. With 8,
+    P own on an ESP32-S3 (1.2.3) +3 %, and nothing at all was found with 15 % more instructions; V
+    and K come to the same bytes there, in the same seconds."""
     attempts_without_gain: int = 2
     """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 

@@ -44,7 +44,7 @@ class PromisingSegmentations:
         self._banned_for: dict[tuple[SegmentKey, ...], frozenset[SegmentKey]] = {}
         """Keys of a segmentation that a branch led to -> the keys banned there."""
 
-    def evaluated_batches(self, say: Progress) -> Iterator[list[Segmentation]]:
+    def evaluated_batches(self, on_progress: Progress) -> Iterator[list[Segmentation]]:
         """Segmentations of which every segment was evaluated, the most promising first, a few at a
         time."""
         offered: set[tuple[SegmentKey, ...]] = set()
@@ -67,7 +67,9 @@ class PromisingSegmentations:
                 continue
             self._evaluate_segments(fresh)
             promise = self._promise(fresh[0])
-            say(f"looking for tiles: {self._segments.count} parts tried; {promise:,} B promised")
+            on_progress(
+                f"looking for tiles: {self._segments.count} parts tried; {promise:,} B promised"
+            )
 
     def keeps_promise(self, segmentation: Segmentation, tilings: Sequence[Tiling]) -> bool:
         """Whether one of its tilings needs about what the segmentation promised."""

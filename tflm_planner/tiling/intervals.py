@@ -141,7 +141,7 @@ class _IntervalEstimates:
             if axis == CHANNELS and self._is_large:
                 continue
             for estimate in self._with_falling_head(axis, policy):
-                helps = estimate.head < max(schedule.live_bytes[estimate.first : self.end])
+                helps = estimate.head < max(schedule.live_bytes[estimate.interval.as_slice])
                 if helps and estimate.head + estimate.tail - self._least_head < self._most_tail:
                     yield estimate
 
@@ -152,7 +152,7 @@ class _IntervalEstimates:
         part_counts = [n for n in self._part_counts(size, policy) if n <= size]
         limits = EstimateLimits(self._most_tail, self.limits.allowed_instructions)
         estimates = {
-            (e.first, e.parts): e
+            (e.interval.first, e.split.parts): e
             for e in estimate_tiles(
                 self.schedule, self.end, axis, part_counts, self.firsts, limits, policy
             )

@@ -72,30 +72,31 @@ class PermissionResults:
 def search_by_permission(
     data: bytes,
     options: TilingOptions,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> PermissionResults:
     """Search without new operators, then with those that the options allow, if there are any; a
     search that `stop` lets no time for is left out. Raises StoppedError where none can be made."""
-    say, stop = on_progress or silent, stop or Stop()
+    stop = stop or Stop()
     allows_new = options.operators.allows_new
     compiling.start(COMPILED)
-    if not compiling.ready(COMPILED[:-1], stop, say):
+    if not compiling.ready(COMPILED[:-1], stop, on_progress):
         raise StoppedError
     workers = Workers(data, options)
     try:
         if allows_new:
-            say("looking for tiles of the firmware's own operators")
-        work_limit = _work_without_new_kinds(workers, options)
+            on_progress("looking for tiles of the firmware's own operators")
+        options = _with_budget_of(workers.evaluator.model.main.ops, options)
+        work_limit = options.search_budget.same_firmware_work
         restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
         part = PartOfStop(stop, share) if allows_new else stop
-        first = search_tiles(data, restricted, say, workers, part)
+        first = search_tiles(data, restricted, on_progress, workers, part)
         if not allows_new:
             return PermissionResults(first.best, first)
-        say("looking for tiles and loops of all operators that are permitted")
+        on_progress("looking for tiles and loops of all operators that are permitted")
         try:
-            second = search_tiles(data, options, say, workers, stop)
+            second = search_tiles(data, options, on_progress, workers, stop)
         except StoppedError:
             return PermissionResults(first.best, first)
     finally:
@@ -108,13 +109,18 @@ def search_by_permission(
     return PermissionResults(own, TilingResult(best, front, evaluated, slower))
 
 
-def _work_without_new_kinds(workers: Workers, options: TilingOptions) -> int:
-    """Operators that the search without new operators may plan."""
-    budget, ops = options.search_budget, workers.evaluator.model.main.ops
+def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:
+    """The options, with the budget for models like these operators."""
+    budget = options.search_budget
     if len(ops) > budget.large_model:
-        return budget.same_firmware_work_large
-    is_bound = _is_scratch_bound(ops, options.kernels)
-    return budget.same_firmware_work_scratch if is_bound else budget.same_firmware_work
+        budget = replace(budget, same_firmware_work=budget.same_firmware_work_large)
+    elif _is_scratch_bound(ops, options.kernels):
+        budget = replace(
+            budget,
+            same_firmware_work=budget.same_firmware_work_scratch,
+            segmentations_without_gain=budget.segmentations_without_gain_scratch,
+        )
+    return replace(options, search_budget=budget)
 
 
 def _is_scratch_bound(ops: Sequence[Op], kernels: TargetKernels) -> bool:

@@ -46,7 +46,7 @@ __all__ = [
 def search_tiles(
     data: bytes,
     options: TilingOptions,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
     workers: Workers | None = None,
     stop: Stop | None = None,
 ) -> TilingResult:
@@ -58,14 +58,13 @@ def search_tiles(
     evaluations; they stay open. None: workers of this search's own. Raises StoppedError where the
     search is over before it could evaluate the untiled model.
     """
-    say = on_progress or silent
     used = workers or Workers(data, options)
     used.stop = stop or Stop()
     try:
         kind = SegmentSearch if options.method == "regions" else BeamSearch
         search = kind(options, used)
         with suppress(StoppedError):
-            search.run(say)
+            search.run(on_progress)
         return search.result()
     finally:
         if workers is None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tflm_planner.tiling.estimate.interval import ScheduleInterval
 from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, Schedule
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
-from tflm_planner.tiling.segmentation import Segment, SegmentKey
+from tflm_planner.tiling.segmentation import InLoop, Segment, SegmentKey
 from tflm_planner.tiling.segments import (
     added_work,
     evaluated_segment,
@@ -56,7 +57,7 @@ class SegmentEvaluations:
         requests = [self._request(*variant, bind_views) for variant in variants]
         self.count += len(segments)
         unknown = {self.workers.key(r): r for r in requests if not self.workers.knows(r)}
-        self.models.work.spend(sum(map(_work_of_interval, unknown.values())))
+        self.models.work.spend(sum(map(_work_of_part, unknown.values())))
         possible: dict[SegmentKey, list[tuple[Evaluation, Border]]] = {s.key: [] for s in segments}
         evaluations = self.models.request(requests)
         for (segment, border, _), evaluation in zip(variants, evaluations, strict=True):
@@ -67,9 +68,9 @@ class SegmentEvaluations:
     def _request(
         self, segment: Segment, border: Border, tile_order: Schedule, bind_views: bool
     ) -> EvaluationRequest:
-        region = region_of(segment, segment.first, border)
+        region = region_of(segment, segment.interval.first, border)
         candidate = Candidate((region,), bind_views, None, Effort.CLIMB, tile_order)
-        return EvaluationRequest(candidate, (segment.first, segment.end), self.order)
+        return EvaluationRequest(candidate, ScheduleInterval(self.order, segment.interval))
 
     def _with_best(
         self, segment: Segment, possible: list[tuple[Evaluation, Border]]
@@ -79,7 +80,7 @@ class SegmentEvaluations:
         evaluated = None
         if best is not None:
             evaluated = evaluated_segment(segment, *best)
-        if segment.key.is_loop:
+        if isinstance(segment.key.form, InLoop):
             self.loops[segment.key] = evaluated
         return evaluated
 
@@ -89,7 +90,7 @@ class SegmentEvaluations:
         return Candidate(regions, bind_views, self.order, Effort.CLIMB)
 
 
-def _work_of_interval(request: EvaluationRequest) -> int:
+def _work_of_part(request: EvaluationRequest) -> int:
     """Operators that an evaluation of an interval plans."""
-    first, end = request.interval or (0, 0)
-    return end - first + sum(map(added_work, request.candidate.regions))
+    untiled = request.part.interval.size if request.part else 0
+    return untiled + sum(map(added_work, request.candidate.regions))

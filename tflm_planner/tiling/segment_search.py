@@ -77,28 +77,28 @@ class SegmentSearch:
         slower = slower_front(front, self._models.slower)
         return TilingResult(self._models.best, front, evaluated, slower)
 
-    def run(self, say: Progress = silent) -> None:
+    def run(self, on_progress: Progress = silent) -> None:
         """Search until nothing is left to evaluate. Raises StoppedError."""
         modes = self._modes()
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
-            say("looking for tiles: estimating parts of the model")
+            on_progress("looking for tiles: estimating parts of the model")
             segmenter = self._segmenter(mode)
             self._work.begin_step(share, self._budget.segmentation_share)
             self._evaluate_segmentations(
                 PromisingSegmentations(segmenter, self._segments, mode.bind_views),
                 mode,
-                say,
+                on_progress,
             )
             self._evaluate_backward_tiles(mode)
             self._evaluate_patches(mode)
             if not all(mode.bind_views for mode in modes):
                 self._retry_with_unbound_views()
             if mode == modes[0]:
-                self._evaluate_hotspots(say)
+                self._evaluate_hotspots(on_progress)
         refinements = Refinements(self._models, self._options, self._order)
         for step, done in refinements.steps():
             step()
-            self._tell(say, done)
+            self._tell(on_progress, done)
 
     # --- modes, and the work of each ---
 
@@ -145,23 +145,23 @@ class SegmentSearch:
                 segmenter.add(current)
         return segmenter
 
-    def _tell(self, say: Progress, doing: str) -> None:
+    def _tell(self, on_progress: Progress, doing: str) -> None:
         """The best so far, how much of the search is spent at least, and what was done last: a
         search mostly ends earlier, when it gains nothing any more."""
         spent = f"{100 * self._work.share_spent:.0f} % of the longest search"
-        say(f"looking for tiles: {self._models.best.bytes:,} B so far, {spent}; {doing}")
+        on_progress(f"looking for tiles: {self._models.best.bytes:,} B so far, {spent}; {doing}")
 
     def _evaluate_segmentations(
-        self, segmentations: PromisingSegmentations, mode: _Mode, say: Progress
+        self, segmentations: PromisingSegmentations, mode: _Mode, on_progress: Progress
     ) -> None:
         """Evaluate promising segmentations as whole models, while that gains now and then."""
         budget = self._budget
         stop = EarlyStop(
             budget.segmentations_without_gain, budget.least_gain, self._models.best.bytes
         )
-        for batch in segmentations.evaluated_batches(say):
+        for batch in segmentations.evaluated_batches(on_progress):
             self._evaluate_batch(segmentations, batch, mode)
-            self._tell(say, f"{self._segments.count} parts of the model tried")
+            self._tell(on_progress, f"{self._segments.count} parts of the model tried")
             stop.record(self._models.best.bytes, len(batch))
             if stop.is_due or self._work.is_share_spent:
                 return
@@ -223,12 +223,12 @@ class SegmentSearch:
         best = bound[: self._budget.unbound_retries]
         self._models.add([replace(candidate, bind_views=False) for candidate in best])
 
-    def _evaluate_hotspots(self, say: Progress) -> None:
+    def _evaluate_hotspots(self, on_progress: Progress) -> None:
         """In a large model, where not every interval is estimated: tile the largest operators and
         those around them, in orders made for that."""
         if not self._is_large:
             return
-        self._tell(say, "looking for hotspots")
+        self._tell(on_progress, "looking for hotspots")
         hotspots = HotspotTiles(
             self._workers, self._options, self._models, self._allowed_instructions
         )
@@ -238,6 +238,6 @@ class SegmentSearch:
             self._models.add([candidate])
             stop.record(self._models.best.bytes)
             self._hotspots_evaluated = hotspots.evaluated
-            self._tell(say, f"{hotspots.evaluated} hotspots tried")
+            self._tell(on_progress, f"{hotspots.evaluated} hotspots tried")
             if stop.is_due:
                 return

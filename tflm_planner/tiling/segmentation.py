@@ -14,53 +14,65 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
-from tflm_planner.transforms.tile.box_plan import Halo
+from tflm_planner.tiling.estimate.interval import Interval
+from tflm_planner.transforms.row_loop import LoopBorder
+from tflm_planner.transforms.tile.box_plan import Halo, Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 
 Ints = npt.NDArray[np.int64]
 
 
+class InTiles(NamedTuple):
+    """Tiles of a segment."""
+
+    split: Split
+    halo: Halo
+    """What is done about rows that several tiles read (`transforms.tile.tiler`)."""
+
+
+class InLoop(NamedTuple):
+    """The loop of a segment."""
+
+    rows: int
+    """Rows of its result that a turn makes."""
+    border: LoopBorder
+    """What is done at the image's borders."""
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentKey:
-    """How the interval [first, end) of the schedule runs."""
+    """How an interval of the schedule runs."""
 
-    first: int
-    end: int
-    split: tuple[int, int]
-    """Of tiles: (axis, parts). Of a loop: (axis, rows a turn)."""
-    halo: Halo = "recompute"
-    """What tiles do about rows that several of them read (`transforms.tile.tiler`)."""
-    edge: str = ""
-    """What a loop does at the image's borders; "" for tiles."""
-
-    @property
-    def is_loop(self) -> bool:
-        """Whether the interval runs in a loop, not in tiles."""
-        return bool(self.edge)
+    interval: Interval
+    form: InTiles | InLoop
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """An interval [first, end) in tiles or in a loop, with its figures."""
+    """An interval in tiles or in a loop, with its figures."""
 
-    first: int
-    end: int
+    key: SegmentKey
     head: int
     """Bytes of the head while it runs."""
     tail: int
     """Bytes that it adds to the tail."""
     instructions: int
     """Instructions that it adds."""
-    key: SegmentKey
     is_evaluated: bool = False
     """Whether the figures come from an evaluation, not from an estimate."""
     border: Border = "waste"
     """How tiles get the padding of the image's edge; of an evaluated segment the best way."""
+
+    @property
+    def interval(self) -> Interval:
+        """The interval."""
+        return self.key.interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +122,11 @@ class Segmenter:
     def add(self, segment: Segment) -> None:
         """Add a segment; it replaces the one of the same key. A segment that is too slow by itself
         is removed instead."""
-        replaced = self._segments_ending_at[segment.end].get(segment.key)
+        replaced = self._segments_ending_at[segment.interval.end].get(segment.key)
         if segment.instructions > self._allowed:
             self.remove(segment)
             return
-        self._segments_ending_at[segment.end][segment.key] = segment
+        self._segments_ending_at[segment.interval.end][segment.key] = segment
         if replaced is None or (segment.head, segment.tail, segment.instructions) < (
             max(segment.head, replaced.head),
             max(segment.tail, replaced.tail),
@@ -129,7 +141,7 @@ class Segmenter:
 
     def remove(self, segment: Segment) -> None:
         """Remove the segment of this key."""
-        removed = self._segments_ending_at[segment.end].pop(segment.key, None)
+        removed = self._segments_ending_at[segment.interval.end].pop(segment.key, None)
         self._forget_segmentations_with(segment, removed)
 
     def drop_estimates(self) -> None:
@@ -201,7 +213,7 @@ class Segmenter:
                 continue
             segment = table.segments[chosen]
             segments.append(segment)
-            head, end = max(head, segment.head), segment.first
+            head, end = max(head, segment.head), segment.interval.first
             steps -= int(table.figures[3, chosen])
         segments.reverse()
         return Segmentation(
@@ -217,7 +229,9 @@ class Segmenter:
             segments = [s for ending in self._segments_ending_at for s in ending.values()]
             starts = np.cumsum([0, *map(len, self._segments_ending_at)])
             steps = [-(-max(s.instructions, 0) * self._steps // self._allowed) for s in segments]
-            rows = [(s.first, s.head, s.tail, u) for s, u in zip(segments, steps, strict=True)]
+            rows = [
+                (s.interval.first, s.head, s.tail, u) for s, u in zip(segments, steps, strict=True)
+            ]
             figures = np.array(rows, np.int64).reshape(-1, 4).T
             self._cached_table = _Table(
                 segments,

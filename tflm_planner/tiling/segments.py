@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import prod
-from typing import cast
 
-from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate
 from tflm_planner.tiling.estimate.tiles import TileEstimate
 from tflm_planner.tiling.evaluate.candidate import Evaluation, Schedule
-from tflm_planner.tiling.segmentation import Segment, Segmentation, SegmentKey
+from tflm_planner.tiling.segmentation import InLoop, InTiles, Segment, Segmentation, SegmentKey
 from tflm_planner.tiling.tilings import Region
-from tflm_planner.transforms.row_loop import Edge, LoopedRegion
+from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.box_plan import Halo
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
@@ -30,23 +27,14 @@ _LOOP_WORK, _WORK_PER_LOOPED_OPERATOR = 12, 4
 
 def tiled_segment(estimate: TileEstimate, halo: Halo) -> Segment:
     """The segment of an estimate in tiles."""
-    key = SegmentKey(estimate.first, estimate.end, (estimate.axis, estimate.parts), halo)
-    return Segment(
-        estimate.first,
-        estimate.end,
-        estimate.head,
-        estimate.tail,
-        max(estimate.instructions, 0),
-        key,
-    )
+    key = SegmentKey(estimate.interval, InTiles(estimate.split, halo))
+    return Segment(key, estimate.head, estimate.tail, max(estimate.instructions, 0))
 
 
 def looped_segment(estimate: LoopEstimate) -> Segment:
     """The segment of an estimate in a loop."""
-    key = SegmentKey(estimate.first, estimate.end, (ROWS, estimate.rows), edge=estimate.border)
-    return Segment(
-        estimate.first, estimate.end, estimate.head, estimate.tail, estimate.instructions, key
-    )
+    key = SegmentKey(estimate.interval, InLoop(estimate.rows, estimate.border))
+    return Segment(key, estimate.head, estimate.tail, estimate.instructions)
 
 
 def evaluated_segment(segment: Segment, evaluation: Evaluation, border: Border) -> Segment:
@@ -63,11 +51,10 @@ def evaluated_segment(segment: Segment, evaluation: Evaluation, border: Border) 
 
 def region_of(segment: Segment, start: int, border: Border) -> Region:
     """The region that a segment stands for, with positions counted from `start`."""
-    ops = tuple(range(segment.first - start, segment.end - start))
-    key = segment.key
-    if key.is_loop:
-        return LoopedRegion(ops, key.split[1], cast("Edge", key.edge))
-    return TiledRegion(ops, (key.split,), halo=key.halo, border=border)
+    ops, form = tuple(p - start for p in segment.interval.positions), segment.key.form
+    if isinstance(form, InLoop):
+        return LoopedRegion(ops, form.rows, form.border)
+    return TiledRegion(ops, (form.split,), halo=form.halo, border=border)
 
 
 def evaluation_variants(
@@ -75,7 +62,7 @@ def evaluation_variants(
 ) -> list[tuple[Border, Schedule]]:
     """The borders and tile orders in which a segment is evaluated; one pair where evaluations take
     long."""
-    if segment.key.is_loop:
+    if isinstance(segment.key.form, InLoop):
         return [("waste", "file")]
     if segment_work(segment) > budget.variants_segment:
         return [(borders[-1], "file")]
@@ -84,16 +71,17 @@ def evaluation_variants(
 
 def segment_work(segment: Segment) -> int:
     """Operators that an evaluation of a segment plans, about."""
-    if segment.key.is_loop:
-        return _LOOP_WORK + _WORK_PER_LOOPED_OPERATOR * (segment.end - segment.first)
-    return (segment.end - segment.first) * segment.key.split[1]
+    count, form = segment.interval.size, segment.key.form
+    if isinstance(form, InLoop):
+        return _LOOP_WORK + _WORK_PER_LOOPED_OPERATOR * count
+    return count * form.split.parts
 
 
 def added_work(region: Region) -> int:
     """Operators that a region adds to the model, about."""
     if isinstance(region, LoopedRegion):
         return _LOOP_WORK + _WORK_PER_LOOPED_OPERATOR * len(region.ops)
-    return (prod(n for _, n in region.splits) - 1) * len(region.ops)
+    return (region.tiles - 1) * len(region.ops)
 
 
 def sample_by_promise(

@@ -108,7 +108,7 @@ class _AxisCollapser:
         """Let a RESHAPE make its result in the shape that it has now."""
         shape = result.shape or ()
         shape_operand = shape if len(maker.inputs) > 1 else None
-        changed = {} if maker.options is None else {"newShape": np.array(shape, np.int32)}
+        changed = {} if maker.options.is_absent else {"new_shape": tuple(shape)}
         self._replace(maker, maker.inputs[:1], shape_operand, result, **changed)
 
     def _replace(

@@ -24,7 +24,7 @@ from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import reshape_output
 from tflm_planner.model.edit import drop_views, resize
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.model.operator_rules import SAME_PADDING
+from tflm_planner.model.options import SAME_PADDING
 from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide

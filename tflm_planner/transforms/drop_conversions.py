@@ -17,12 +17,12 @@ from typing import Literal
 
 from tflm_planner.model.edit import drop_operators, move_end, rename
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.model.quantization import is_shifted, single_scale
+from tflm_planner.model.quantization import is_shifted
 
 _INTEGERS = frozenset({"int8", "uint8", "int16"})
 
 
-Side = Literal["input", "output"]
+GraphSide = Literal["input", "output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ConvertedEnd:
     new type stands for scale * (q - zero_point). shift: what to add to a byte of the old type to
     get one of the new type; None where the old type is float32."""
 
-    side: Side
+    side: GraphSide
     name: str
     type: str
     was: str
@@ -81,9 +81,9 @@ def inner_input(graph: Graph, tensor: Tensor) -> Tensor | None:
         return None
     first = results[0]
     ends = {*graph.inputs, *graph.outputs}
+    single = first.quantization.single
     alike = all(
-        t.type == first.type and single_scale(t) == single_scale(first) and t not in ends
-        for t in results
+        t.type == first.type and t.quantization.single == single and t not in ends for t in results
     )
     return first if alike and _is_plain(tensor, first) else None
 
@@ -104,7 +104,7 @@ def inner_output(graph: Graph, tensor: Tensor) -> Tensor | None:
 
 def _is_plain(outer: Tensor, inner: Tensor) -> bool:
     """Whether every integer inside stands for exactly one value outside."""
-    if inner.type_name not in _INTEGERS or single_scale(inner) is None:
+    if inner.type_name not in _INTEGERS or inner.quantization.single is None:
         return False
     if outer.is_variable or inner.is_variable or outer.shape != inner.shape:
         return False
@@ -127,8 +127,8 @@ def _drop_output_conversion(model: Model, graph: Graph, outer: Tensor, inner: Te
     drop_operators(model, graph, [conversion])
 
 
-def _converted_end(side: Side, outer: Tensor, inner: Tensor) -> ConvertedEnd:
-    inside, outside = single_scale(inner), single_scale(outer)
+def _converted_end(side: GraphSide, outer: Tensor, inner: Tensor) -> ConvertedEnd:
+    inside, outside = inner.quantization.single, outer.quantization.single
     assert inside is not None
     scale, zero = inside
     if outer.type_name == "float32":

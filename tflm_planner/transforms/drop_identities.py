@@ -14,7 +14,7 @@ from collections.abc import Callable
 from tflm_planner.model.constants import integers
 from tflm_planner.model.edit import drop_operators
 from tflm_planner.model.ir import Graph, Model, Op
-from tflm_planner.model.quantization import parameters
+from tflm_planner.model.quantization import same_values
 
 
 def drop_identities(model: Model) -> list[str]:
@@ -51,8 +51,7 @@ def is_identity(op: Op) -> bool:
         operand is not None
         and operand.shape is not None
         and operand.shape == result.shape
-        and operand.type == result.type
-        and parameters(operand) == parameters(result)
+        and same_values(operand, result)
         and not (operand.is_variable or result.is_variable or operand.is_constant)
         and _SAME_ELEMENTS[op.kind](op)
     )
@@ -81,7 +80,7 @@ def _is_forward(op: Op) -> bool:
 
 
 def _joins_one(op: Op) -> bool:
-    return len(op.inputs) == 1 and not getattr(op.options, "fusedActivationFunction", 0)
+    return len(op.inputs) == 1 and not op.options.activation
 
 
 _SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {

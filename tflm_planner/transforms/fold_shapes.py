@@ -108,21 +108,21 @@ def _rank(op: Op, operands: Sequence[Values]) -> Values:
 def _strided_slice(op: Op, operands: Sequence[Values]) -> Values | None:
     """Of a list, by one start, end and step."""
     options = op.options
-    if options is None:
+    if options.is_absent:
         return None
     values, *limits = operands
-    unusual = options.ellipsisMask or options.newAxisMask or getattr(options, "offset", False)
+    unusual = options.adds_axes or options.counts_from_begin
     if values.ndim != 1 or unusual or any(v.shape != (1,) for v in limits):
         return None
     begin, end, step = (int(v[0]) for v in limits)
-    if options.shrinkAxisMask & 1:
-        if options.beginMask & 1:
+    if options.shrink_axis_mask & 1:
+        if options.begin_mask & 1:
             return values[0] if step > 0 and values.size else None
         return values[begin] if -values.size <= begin < values.size else None
     if step == 0:
         return None
-    start = None if options.beginMask & 1 else begin
-    return values[slice(start, None if options.endMask & 1 else end, step)]
+    start = None if options.begin_mask & 1 else begin
+    return values[slice(start, None if options.end_mask & 1 else end, step)]
 
 
 def _slice(op: Op, operands: Sequence[Values]) -> Values | None:
@@ -149,8 +149,7 @@ def _concatenation(op: Op, operands: Sequence[Values]) -> Values | None:
 
 def _gather(op: Op, operands: Sequence[Values]) -> Values | None:
     values, places = operands
-    options = op.options
-    if values.ndim != 1 or (options is not None and (options.axis or options.batchDims)):
+    if values.ndim != 1 or op.options.axis or op.options.batch_dims:
         return None
     if not bool(np.all((places >= 0) & (places < values.size))):
         return None
@@ -162,7 +161,7 @@ def _product(op: Op, operands: Sequence[Values]) -> Values | None:
     values, axes = operands
     if values.ndim != 1 or axes.size != 1:
         return None
-    return np.prod(values, keepdims=bool(getattr(op.options, "keepDims", False)), dtype=np.int64)
+    return np.prod(values, keepdims=op.options.keeps_dims, dtype=np.int64)
 
 
 def _same_elements(op: Op, operands: Sequence[Values]) -> Values | None:
@@ -172,7 +171,7 @@ def _same_elements(op: Op, operands: Sequence[Values]) -> Values | None:
 
 
 def _is_plain(op: Op) -> bool:
-    return getattr(op.options, "fusedActivationFunction", _NO_ACTIVATION) == _NO_ACTIVATION
+    return op.options.activation == _NO_ACTIVATION
 
 
 def _pairwise(function: str) -> Rule:

@@ -17,9 +17,9 @@ from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import drop_views, resize, set_option
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.model.quantization import parameters
+from tflm_planner.model.quantization import same_values
 
-_SIDES = ((0, "adjX", False), (1, "adjY", True))
+_SIDES = ((0, "adj_x", False), (1, "adj_y", True))
 """Operand, its flag, and the flag that needs no copy."""
 
 
@@ -38,7 +38,7 @@ def _fold_operand(model: Model, graph: Graph, op: Op, side: int, flag: str, best
     """Make one operand the right way round; False where it is already, or where that is
     impossible."""
     operand = op.inputs[side]
-    if op.options is None or bool(getattr(op.options, flag)) is best or operand is None:
+    if op.options.is_absent or op.options.transposes[side] is best or operand is None:
         return False
     maker = operand.producer
     order = None if maker is None or maker.kind != "TRANSPOSE" else integers(maker.inputs[1])
@@ -61,13 +61,12 @@ def _is_free(model: Model, graph: Graph, op: Op, operand: Tensor) -> bool:
 def is_private(model: Model, graph: Graph, tensor: Tensor) -> bool:
     """Whether a tensor is made by an operator, is neither input nor output, and has no axis with
     scales of its own, so that nothing outside the graph knows its shape."""
-    scale = None if tensor.quantization is None else tensor.quantization.scale
     offered = any(tensor is t for s in model.signatures for _, t in (*s.inputs, *s.outputs))
     return (
         not any(tensor is t for t in graph.outputs)
         and not offered
         and not tensor.is_variable
-        and (scale is None or len(scale) <= 1)
+        and not tensor.quantization.is_per_channel
     )
 
 
@@ -79,6 +78,5 @@ def _make(model: Model, graph: Graph, maker: Op, result: Tensor, order: Sequence
     draft.clone(maker, [source, draft.integers("order", order)], [result])
     draft.commit([maker])
     resize(result, tuple((source.shape or ())[axis] for axis in order))
-    alike = source.type == result.type and parameters(source) == parameters(result)
-    if list(order) == sorted(order) and alike:
+    if list(order) == sorted(order) and same_values(source, result):
         drop_views(model, graph, draft.ops, merge=True)

@@ -9,18 +9,15 @@ biases, Prepare needs less of it. Multipliers are computed from the scales of op
 result alone, by TFLM and by lean firmware, so these scales stay.
 
 Read from tflite-micro 90b983c and the Arduino library of 2023: the reference and the CMSIS-NN
-kernels of `WEIGHTS`, `PopulateConvolutionQuantizationParams` (kernel_util.cc) and
+kernels of `PER_CHANNEL`, `PopulateConvolutionQuantizationParams` (kernel_util.cc) and
 `InitializeTfLiteTensorFromFlatbuffer` (micro_allocator.cc), where one zero point of a filter
 stands for all of them. LiteRT refuses such a filter. This module must not know targets.
 """
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from tflm_planner.model.edit import (
     clear_fields,
@@ -32,6 +29,8 @@ from tflm_planner.model.edit import (
     used_buffers,
 )
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import NOT_QUANTIZED
+from tflm_planner.ops.roles import PRODUCTS, ProductRoles
 from tflm_planner.tflm.lean.pool import POOL_METADATA
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 
@@ -45,13 +44,10 @@ READ_METADATA = frozenset(
     }
 )
 """Metadata that a runtime reads."""
-WEIGHTS: dict[str, tuple[int, int, int]] = {
-    "CONV_2D": (0, 1, 2),
-    "DEPTHWISE_CONV_2D": (0, 1, 2),
-    "TRANSPOSE_CONV": (2, 1, 3),
-}
-"""Operators whose multipliers are per channel: places of operand, filter and bias. Of other
-operators (FULLY_CONNECTED, SVDF) TFLM reads the bias's scale, to check it."""
+PER_CHANNEL = PRODUCTS.keys() - {"FULLY_CONNECTED"}
+"""Operators whose multipliers are per channel. Of others (FULLY_CONNECTED, SVDF) TFLM reads the
+bias's scale, to check it."""
+_Place = Callable[[ProductRoles], int]
 
 
 @dataclass(frozen=True)
@@ -67,14 +63,14 @@ class Minify:
             if entry.name not in READ_METADATA:
                 remove_metadata(model, entry.name)
         model.metadata_buffers = []
-        clear_fields(model, "description", "metadataBuffer")
+        clear_fields(model, "description", "metadata_buffer")
         for owner in (*model.graphs, *model.ops()):
-            clear_fields(owner, "debugMetadataIndex")
+            clear_fields(owner, "debug_metadata_index")
         _drop_names(model)
         unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():
-            clear_fields(t, "shapeSignature")
-            set_quantization(t, None if t in unread else _without_range(t.quantization))
+            clear_fields(t, "shape_signature")
+            set_quantization(t, NOT_QUANTIZED if t in unread else t.quantization.without_range())
         _share_empty_buffers(model)
         return []
 
@@ -85,11 +81,9 @@ class KeepOneZeroPoint:
 
     def apply(self, model: Model) -> list[str]:
         """A note if there was anything to drop."""
-        repeating = [t for t in _filters(model) if _repeats_zero_point(t.quantization)]
+        repeating = [t for t in _filters(model) if t.quantization.repeats_zero_point]
         for t in repeating:
-            quantization = copy(t.quantization)
-            quantization.zeroPoint = quantization.zeroPoint[:1].copy()
-            set_quantization(t, quantization)
+            set_quantization(t, t.quantization.with_one_zero_point())
         return [f"one zero point kept for each of {len(repeating)} filters"] if repeating else []
 
 
@@ -108,28 +102,20 @@ def _visible_tensors(graphs: list[Graph], model: Model) -> set[Tensor]:
     return ends | {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
 
 
-def _without_range(quantization: Any) -> Any:
-    """A quantisation without the range of the floats it was made for; None if nothing is left."""
-    if quantization is None:
-        return None
-    without_range = copy(quantization)
-    without_range.min = without_range.max = None
-    empty = without_range.scale is None or len(without_range.scale) == 0
-    return None if empty and not without_range.detailsType else without_range
-
-
 def _biases(model: Model) -> set[Tensor]:
     """Constants that are nothing but biases of convolutions with integer operands."""
-    return {t for t in _constants_used_as(model, 2) if t.type_name in ("int32", "int64")}
+    biases = _constants_used_as(model, lambda roles: roles.bias)
+    return {t for t in biases if t.type_name in ("int32", "int64")}
 
 
 def _filters(model: Model) -> list[Tensor]:
     """Constants that are nothing but filters of such convolutions."""
-    return [t for t in _constants_used_as(model, 1) if t.type_name in ("int8", "int4")]
+    filters = _constants_used_as(model, lambda roles: roles.weights)
+    return [t for t in filters if t.type_name in ("int8", "int4")]
 
 
-def _constants_used_as(model: Model, role: int) -> list[Tensor]:
-    """Constants that every consumer takes in the same one role."""
+def _constants_used_as(model: Model, place: _Place) -> list[Tensor]:
+    """Constants that every consumer takes at this one place."""
     shown = _visible_tensors(model.graphs, model)
     return [
         t
@@ -137,25 +123,20 @@ def _constants_used_as(model: Model, role: int) -> list[Tensor]:
         if t.is_constant
         and t not in shown
         and t.consumers
-        and all(_takes(op, t, role) for op in t.consumers)
+        and all(_takes(op, t, place) for op in t.consumers)
     ]
 
 
-def _takes(op: Op, tensor: Tensor, role: int) -> bool:
-    places = WEIGHTS.get(op.kind)
-    if places is None or len(op.inputs) <= places[1]:
+def _takes(op: Op, tensor: Tensor, place: _Place) -> bool:
+    roles = PRODUCTS[op.kind] if op.kind in PER_CHANNEL else None
+    if roles is None or len(op.inputs) <= roles.weights:
         return False
-    data = op.inputs[places[0]]
+    data = op.inputs[roles.data]
     return (
         data is not None
         and data.type_name in ("int8", "int16")
-        and [i for i, t in enumerate(op.inputs) if t is tensor] == [places[role]]
+        and [i for i, t in enumerate(op.inputs) if t is tensor] == [place(roles)]
     )
-
-
-def _repeats_zero_point(quantization: Any) -> bool:
-    points = None if quantization is None else quantization.zeroPoint
-    return points is not None and len(points) > 1 and bool(np.all(np.equal(points, points[0])))
 
 
 def _share_empty_buffers(model: Model) -> None:

@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-import numpy as np
-
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.window import Window, window_of
@@ -135,10 +133,10 @@ class _SpellingWriter:
         op, (data, *constants), (result,) = self._op, self._op.inputs, self._op.outputs
         assert data is not None
         if self._spelling.kind == "dilated":
-            sides = dict.fromkeys(("dilationHFactor", "dilationWFactor"), _DILATION)
+            sides = dict.fromkeys(("dilation_h_factor", "dilation_w_factor"), _DILATION)
             return self._draft.clone(op, [data, *constants], [result], **sides)
         rows = self._in_rows(data), self._in_rows(result)
-        return self._draft.clone(op, [rows[0], *constants], [rows[1]], strideH=_STRIDE)
+        return self._draft.clone(op, [rows[0], *constants], [rows[1]], stride_h=_STRIDE)
 
     def replace(self) -> None:
         """Put it in place of the old one, between RESHAPEs where its tensors have other shapes."""
@@ -163,6 +161,4 @@ class _SpellingWriter:
     def _reshape(self, data: Tensor, result: Tensor) -> None:
         shape = result.shape or ()
         shape_operand = self._draft.integers("shape", shape)
-        self._draft.op(
-            "RESHAPE", [data, shape_operand], [result], newShape=np.array(shape, np.int32)
-        )
+        self._draft.op("RESHAPE", [data, shape_operand], [result], new_shape=tuple(shape))

@@ -19,7 +19,7 @@ from tflm_planner.model.ir import Graph, Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, UsageError
-from tflm_planner.support.progress import Progress
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.verification.ends import as_original, differing_ends
 from tflm_planner.verification.inputs import Array, input_sets
 from tflm_planner.verification.locate import Place, first_difference
@@ -75,7 +75,7 @@ def verify(
     original: bytes,
     result: bytes,
     options: Options | None = None,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Verdict:
     """Compare two models on every runtime that is here.
 
@@ -94,8 +94,7 @@ def verify(
             if name in left_out:
                 checks.append(left_out[name])
                 continue
-            if on_progress is not None:
-                on_progress(f"comparing on {name}")
+            on_progress(f"comparing on {name}")
 
             def where(values: list[Array], name: str = name) -> Place:
                 return first_difference(name, original, result, values, arena)
@@ -167,9 +166,7 @@ def _for_tflm_alone(model: Model) -> str:
     """Why LiteRT cannot run the result of a planner, though TFLM can; empty if it may."""
     if model.has_views:  # it would take views for tensors without a value
         return "the result is in the TFLM dialect"
-    quantizations = [t.quantization for t in model.tensors() if t.quantization is not None]
-    sizes = [[0 if v is None else len(v) for v in (q.scale, q.zeroPoint)] for q in quantizations]
-    if any(points == 1 < scales for scales, points in sizes):
+    if any(t.quantization.lacks_zero_points for t in model.tensors()):
         return "the result is stripped for TFLM: filters with one zero point for all channels"
     return ""
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Graph, Tensor
-from tflm_planner.model.quantization import is_shifted, single_scale
+from tflm_planner.model.quantization import is_shifted
 from tflm_planner.verification.inputs import Array, dtype_of
 
 _INTEGERS = frozenset({"int8", "uint8", "int16"})
@@ -36,7 +36,7 @@ def _stand_for_each_other(original: Tensor, result: Tensor) -> bool:
         return False
     if original.type == result.type:
         return True
-    is_quantized = result.type_name in _INTEGERS and single_scale(result) is not None
+    is_quantized = result.type_name in _INTEGERS and result.quantization.single is not None
     return is_shifted(original, result) or (original.type_name == "float32" and is_quantized)
 
 
@@ -51,7 +51,7 @@ def _convert(original: Tensor, result: Tensor, values: Array) -> Array:
     """As TFLM and LiteRT convert: DEQUANTIZE multiplies in double precision."""
     if original.type == result.type:
         return values
-    result_scale, original_scale = single_scale(result), single_scale(original)
+    result_scale, original_scale = result.quantization.single, original.quantization.single
     assert result_scale is not None
     if original.type_name == "float32":
         return (result_scale[0] * (values.astype(np.float64) - result_scale[1])).astype(np.float32)

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Graph, Tensor
-from tflm_planner.model.quantization import single_scale
 
 Array = npt.NDArray[Any]
 
@@ -126,9 +125,9 @@ def _around_zero(tensor: Tensor, values: Array, size: float, steps: float) -> Ar
     dtype = dtype_of(tensor)
     if dtype.kind == "f":
         return np.asarray(size * values, dtype)
-    scale = single_scale(tensor)
     low, high = _range(dtype)
-    zero = scale[1] if scale is not None else 0
+    single = tensor.quantization.single
+    zero = 0 if single is None else single[1]
     return np.clip(np.round(steps * values) + zero, low, high - 1).astype(dtype)
 
 

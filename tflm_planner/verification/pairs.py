@@ -9,13 +9,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tflm_planner.model.serde import read_model
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.transforms.row_loop.split_input import StripSchedule
 from tflm_planner.verification.compare import (
     PACKAGES,
@@ -44,7 +44,7 @@ def verify_pair(
     original: bytes,
     pair: Pair,
     options: Options | None = None,
-    on_progress: Callable[[str], None] | None = None,
+    on_progress: Progress = silent,
 ) -> Verdict:
     """Compare on every runtime that is here; a back in the TFLM dialect runs on TFLM, and its twin
     on LiteRT."""
@@ -63,8 +63,7 @@ def verify_pair(
             if importlib.util.find_spec(PACKAGES[name]) is None:
                 checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, "not installed here"))
                 continue
-            if on_progress is not None:
-                on_progress(f"comparing on {name}")
+            on_progress(f"comparing on {name}")
             back = paths["back" if name == "TFLM" else "twin"]
             halves = [str(paths["front"]), str(back)]
             ways = (

@@ -17,6 +17,7 @@ import numpy as np
 
 from tflm_planner.cost.loops import turns
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION, ELSE, THEN
 from tflm_planner.ops import has_side_effects
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.machine import RULES
@@ -36,7 +37,7 @@ _FREE_RUNS = 1 << 17
 """Operators run, for any file: a second's work here, and less for a runtime."""
 _BYTES_A_RUN = 16
 """Of the file, for each operator more."""
-Known = dict[Tensor, Values]
+KnownValues = dict[Tensor, Values]
 
 
 class _TooManyError(Exception):
@@ -80,7 +81,7 @@ class _Walk:
         self.decided = True
         self.turning: list[Op] = []
         self._left = most
-        self._constants: Known = {}
+        self._constants: KnownValues = {}
         self._mixer = Mixer()
         self._symbols = Symbols(self._mixer)
 
@@ -98,7 +99,7 @@ class _Walk:
                     known[tensor] = value
         return [self._value(t, known) for t in graph.outputs]
 
-    def _results(self, op: Op, known: Known) -> Sequence[Values | None]:
+    def _results(self, op: Op, known: KnownValues) -> Sequence[Values | None]:
         if op.graphs:
             return self._call(op, [self._value(t, known) for t in op.inputs])
         if has_side_effects(op) or not _may_decide(op):
@@ -116,16 +117,15 @@ class _Walk:
     def _call(self, op: Op, values: list[Values | None]) -> Sequence[Values | None]:
         """WHILE, IF, and whatever else has graphs, each of which may then run."""
         graphs = [graph for called in op.graphs.values() for graph in called]
-        names = {"condSubgraphIndex", "bodySubgraphIndex"}
-        if op.kind == "WHILE" and {*op.graphs} == names and len(graphs) == 2:
-            test, body = (op.graphs[name][0] for name in sorted(names, reverse=True))
+        if op.kind == "WHILE" and {*op.graphs} == {CONDITION, BODY} and len(graphs) == 2:
+            test, body = op.graphs[CONDITION][0], op.graphs[BODY][0]
             self.turning.append(op)
             self._check_counted(op, test, body)
             results = self._turn(test, body, values)
             self.turning.pop()
             return results
         if op.kind == "IF" and values and values[0] is not None and len(graphs) == 2:
-            name = "thenSubgraphIndex" if values[0].data.any() else "elseSubgraphIndex"
+            name = THEN if values[0].data.any() else ELSE
             return self.run(op.graphs[name][0], values[1:])
         for graph in graphs:
             self.run(graph, values[1:] if op.kind == "IF" else [])
@@ -149,12 +149,12 @@ class _Walk:
                 return values
             values = self.run(body, values)
 
-    def _operand(self, op: Op, tensor: Tensor, known: Known) -> Values | None:
+    def _operand(self, op: Op, tensor: Tensor, known: KnownValues) -> Values | None:
         if reads_shape_alone(op):
             return Values(np.broadcast_to(np.int8(0), tensor.shape or ()), True)
         return self._value(tensor, known)
 
-    def _value(self, tensor: Tensor | None, known: Known) -> Values | None:
+    def _value(self, tensor: Tensor | None, known: KnownValues) -> Values | None:
         if tensor is None or not _is_small(tensor):
             return None
         if not tensor.is_constant:

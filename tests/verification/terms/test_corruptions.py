@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from tests.models.generator import random_model
 from tests.models.small import Chain
 from tests.transforms.tiled import quick_differences, tiled
 from tests.verification.terms.proofs import changed, proof
+from tflm_planner.model.edit import set_option
 from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.terms import prove_by_terms
 
@@ -37,7 +41,7 @@ def network() -> bytes:
 
 def in_tiles(data: bytes) -> bytes:
     """All of it in three bands."""
-    made, notes = tiled(data, TiledRegion((0, 1, 2, 3, 4), ((ROWS, 2),)))
+    made, notes = tiled(data, TiledRegion((0, 1, 2, 3, 4), (Split(ROWS, 2),)))
     assert not notes[0].startswith("not tiled"), notes
     return made
 
@@ -69,7 +73,7 @@ def wrong(model: Model) -> Iterator[tuple[str, Callable[[Op], object], int]]:
         if op.kind == "ADD":
             yield "scale", lambda op: scale(op.outputs[0]), i
         if op.kind in ("CONV_2D", "MAX_POOL_2D"):
-            yield "activation", lambda op: setattr(op.options, "fusedActivationFunction", 1), i
+            yield "activation", lambda op: set_option(op, "fused_activation_function", 1), i
 
 
 def _has_room(op: Op) -> bool:
@@ -79,9 +83,9 @@ def _has_room(op: Op) -> bool:
 
 
 def scale(tensor: Tensor) -> None:
-    quantization = tensor.quantization
-    quantization.scale = quantization.scale.copy()
-    quantization.scale[0] *= 1.25
+    first, *others = tensor.quantization.scales
+    scales = Quantization.of([1.25 * first, *others]).scales
+    tensor.quantization = replace(tensor.quantization, scales=scales)
 
 
 def own_constants(op: Op) -> None:
@@ -89,7 +93,7 @@ def own_constants(op: Op) -> None:
     for i, t in enumerate(op.inputs):
         if t is not None and t.is_constant:
             twin = copy(t)
-            twin.buffer, twin.quantization = copy(t.buffer), copy(t.quantization)
+            twin.buffer = copy(t.buffer)
             op.inputs[i] = twin
 
 
@@ -137,8 +141,9 @@ def _swap_first(kind: str) -> Change:
 def _set(kind: str, name: str, setting: object) -> Change:
     def change(model: Model) -> None:
         op = next(op for op in model.main.ops if op.kind == kind)
-        assert getattr(op.options, name) != setting
-        setattr(op.options, name, setting)
+        before = op.options.key()
+        set_option(op, name, setting)
+        assert op.options.key() != before
 
     return change
 
@@ -177,19 +182,19 @@ WRONG: dict[str, tuple[bytes, Change]] = {
     ),
     "pool window": (
         one("AVERAGE_POOL_2D", "Pool2DOptions", **POOL),
-        _set("AVERAGE_POOL_2D", "filterHeight", 2),
+        _set("AVERAGE_POOL_2D", "filter_height", 2),
     ),
     "pool columns": (
         one("MAX_POOL_2D", "Pool2DOptions", **POOL),
-        _set("MAX_POOL_2D", "filterWidth", 2),
+        _set("MAX_POOL_2D", "filter_width", 2),
     ),
     "pool activation": (
         one("MAX_POOL_2D", "Pool2DOptions", **POOL),
-        _set("MAX_POOL_2D", "fusedActivationFunction", 3),
+        _set("MAX_POOL_2D", "fused_activation_function", 3),
     ),
     "add activation": (
         one("ADD", "AddOptions", operands=2),
-        _set("ADD", "fusedActivationFunction", 1),
+        _set("ADD", "fused_activation_function", 1),
     ),
     "mean of other axes": (
         one("MEAN", "ReducerOptions", [1, 2], result=(1, 1, 1, 4), keepDims=True),
@@ -219,11 +224,11 @@ WRONG: dict[str, tuple[bytes, Change]] = {
             "RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions", [9, 9],
             result=(1, 9, 9, 4),
         ),
-        _set("RESIZE_NEAREST_NEIGHBOR", "alignCorners", True),
+        _set("RESIZE_NEAREST_NEIGHBOR", "align_corners", True),
     ),
     "resized by half pixels": (
         one("RESIZE_BILINEAR", "ResizeBilinearOptions", [12, 12], result=(1, 12, 12, 4)),
-        _set("RESIZE_BILINEAR", "halfPixelCenters", True),
+        _set("RESIZE_BILINEAR", "half_pixel_centers", True),
     ),
     "joined the other way": (
         one("CONCATENATION", "ConcatenationOptions", operands=2, axis=1, result=(1, 12, 6, 4)),
@@ -282,8 +287,8 @@ def test_what_a_runtime_tells_apart_is_different(seed: int) -> None:
     ]
     scaled = [
         i for i, t in enumerate(model.main.tensors)
-        if t.producer is not None and t.quantization is not None
-        and t.quantization.scale is not None and t.producer.kind in ("CONV_2D", "ADD", "MUL")
+        if t.producer is not None and t.quantization.scales
+        and t.producer.kind in ("CONV_2D", "ADD", "MUL")
     ]  # fmt: skip
     changes: list[Change] = []
     for i in weights:

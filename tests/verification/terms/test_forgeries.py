@@ -14,6 +14,7 @@ from tests.models.build import Graph, Net
 from tests.models.handmade_flow import if_else
 from tests.transforms.tiled import quick_differences
 from tests.verification.terms.proofs import changed, proof
+from tflm_planner.model.edit import set_option
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 
@@ -162,14 +163,14 @@ def test_rows_and_columns_are_chosen_by_their_own_conditions() -> None:
 
 
 def _option(name: str, value: object) -> Callable[[Model], None]:
-    return lambda model: setattr(model.main.ops[0].options, name, value)
+    return lambda model: set_option(model.main.ops[0], name, value)
 
 
 @pytest.mark.parametrize(
     ("data", "name"),
     [
-        (one_product(by_convolution=False), "weightsFormat"),
-        (image_filtered("int16", "int64"), "quantizedBiasType"),
+        (one_product(by_convolution=False), "weights_format"),
+        (image_filtered("int16", "int64"), "quantized_bias_type"),
     ],
 )
 def test_options_that_sums_take_no_notice_of_count(data: bytes, name: str) -> None:

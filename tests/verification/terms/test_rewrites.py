@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.transforms.test_spelling import random_chain, random_spellings, respe
 from tests.transforms.tiled import RARE_KINDS, dialect_of, tiled
 from tests.verification.terms.proofs import HOST, changed, proof
 from tflm_planner.model.ir import Tensor
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.ops.window import COLUMNS
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.lean.pool import WritePool
@@ -28,6 +30,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.terms import TermsProof
 
@@ -113,7 +116,7 @@ def _must_be_equal(found: TermsProof) -> None:
 
 def test_a_transposed_convolution_whose_shape_is_an_input_in_tiles() -> None:
     data = published("seanet_transpose_conv0")
-    made, (note, *_) = tiled(data, TiledRegion((0,), ((COLUMNS, 3),)))
+    made, (note, *_) = tiled(data, TiledRegion((0,), (Split(COLUMNS, 3),)))
     assert note.startswith("tiled")
     assert proof(data, made).status == "equal"
 
@@ -157,7 +160,8 @@ def _with_ends(dtype: str) -> bytes:
 
 
 def _scale(tensor: Tensor, factor: float) -> None:
-    tensor.quantization.scale = tensor.quantization.scale * factor
+    scales = Quantization.of(factor * s for s in tensor.quantization.scales).scales
+    tensor.quantization = replace(tensor.quantization, scales=scales)
 
 
 @pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean", "esp32s3"])

@@ -17,28 +17,28 @@ from tflm_planner.codesign.evaluate import padding, padding_of_window
 from tflm_planner.codesign.reshaping import SkipOperator, reshaping
 from tflm_planner.codesign.training.framework import tensorflow
 
-Tensor = Any
+TfTensor = Any
 """Of TensorFlow."""
 
 
 class PassNumbers(Protocol):
     """The numbers of one pass through a network."""
 
-    def get(self, name: str) -> Tensor | None:
+    def get(self, name: str) -> TfTensor | None:
         """Weights; None where there are none of this name."""
         ...
 
-    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
         """Factor and addend for each channel of `x`; None where that is not normalised."""
         ...
 
-    def seen(self, x: Tensor) -> Tensor:
+    def seen(self, x: TfTensor) -> TfTensor:
         """A value that a model would keep, in the order in which `build` makes them; what comes
         back takes its place."""
         ...
 
 
-def forward(chain: Chain, numbers: PassNumbers, images: Tensor) -> Tensor:
+def forward(chain: Chain, numbers: PassNumbers, images: TfTensor) -> TfTensor:
     """Scores of images (number, rows, columns, channels): (number, classes). Raises ValueError for
     layers that are not trained here."""
     values = [numbers.seen(images)]
@@ -58,7 +58,7 @@ class _Layer:
         self._prefix = f"{place}."
         self._tf = tensorflow()
 
-    def run(self, x: Tensor, source: Tensor | None) -> Tensor:
+    def run(self, x: TfTensor, source: TfTensor | None) -> TfTensor:
         """Its result, with what a skip brings."""
         layer, step, seen = self._layer, self._step, self._numbers.seen
         has_values = layer.kind in ("conv", "dense")
@@ -77,7 +77,7 @@ class _Layer:
             source = seen(self._projected(source))
         return seen(self._activate(y + source))
 
-    def _alone(self, x: Tensor) -> Tensor:
+    def _alone(self, x: TfTensor) -> TfTensor:
         """What it makes before its activation, and before a skip joins it."""
         tf, layer = self._tf, self._layer
         if layer.kind == "conv":
@@ -97,7 +97,7 @@ class _Layer:
             return x
         raise ValueError(f"layers of the kind {layer.kind} are not trained here")
 
-    def _conv(self, x: Tensor) -> Tensor:
+    def _conv(self, x: TfTensor) -> TfTensor:
         layer = self._layer
         padded = self._padded(x, layer)
         before = self._numbers.norm(f"{self._prefix}before", x)
@@ -116,7 +116,7 @@ class _Layer:
             number += 1
         return y
 
-    def _product(self, padded: Tensor, layer: Layer, name: str) -> Tensor:
+    def _product(self, padded: TfTensor, layer: Layer, name: str) -> TfTensor:
         """A convolution of a padded image."""
         tf, kernel = self._tf, self._get(name)
         strides = (layer.stride, layer.stride)
@@ -127,13 +127,13 @@ class _Layer:
             raise ValueError("convolutions in groups are not trained here")
         return tf.nn.conv2d(padded, kernel, strides, "VALID")
 
-    def _projected(self, source: Tensor) -> Tensor:
+    def _projected(self, source: TfTensor) -> TfTensor:
         around = projection(self._step)
         y = self._product(self._padded(source, around), around, "projection.kernel")
         bias = self._numbers.get(f"{self._prefix}projection.bias")
         return self._normed("projection", y if bias is None else y + bias)
 
-    def _late(self, x: Tensor) -> Tensor:
+    def _late(self, x: TfTensor) -> TfTensor:
         """What a late skip adds."""
         for part in reshaping(self._step):
             x = self._part(part, x)
@@ -143,7 +143,7 @@ class _Layer:
                 x = self._numbers.seen(x)
         return x
 
-    def _part(self, part: SkipOperator, x: Tensor) -> Tensor:
+    def _part(self, part: SkipOperator, x: TfTensor) -> TfTensor:
         tf, width = self._tf, part.shape[2]
         if part.kind == "window":
             assert part.layer is not None, "a window has one"
@@ -158,34 +158,34 @@ class _Layer:
         shape = (-1, *part.shape[:2], (x.shape[3]) // width, width)
         return tf.reduce_sum(tf.reshape(x, shape), 3)
 
-    def _normed(self, role: str, x: Tensor) -> Tensor:
+    def _normed(self, role: str, x: TfTensor) -> TfTensor:
         norm = self._numbers.norm(f"{self._prefix}{role}", x)
         return x if norm is None else _scaled(x, norm)
 
-    def _padded(self, x: Tensor, layer: Layer) -> Tensor:
+    def _padded(self, x: TfTensor, layer: Layer) -> TfTensor:
         sides = [padding(x.shape[axis + 1], layer.kernel[axis], layer.stride) for axis in range(2)]
         if not any(low or high for low, high in sides):
             return x
         return self._tf.pad(x, ((0, 0), *sides, (0, 0)))
 
-    def _activate(self, x: Tensor) -> Tensor:
+    def _activate(self, x: TfTensor) -> TfTensor:
         if self._layer.activation == "none":
             return x
         nn = self._tf.nn
         return nn.relu(x) if self._layer.activation == "relu" else nn.relu6(x)
 
-    def _get(self, name: str) -> Tensor:
+    def _get(self, name: str) -> TfTensor:
         value = self._numbers.get(f"{self._prefix}{name}")
         assert value is not None, f"a layer has no {name}"
         return value
 
 
-def _scaled(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+def _scaled(x: TfTensor, norm: tuple[TfTensor, TfTensor]) -> TfTensor:
     scale, shift = norm
     return x * scale + shift
 
 
-def _centred(padded: Tensor, layer: Layer, step: Step) -> Tensor:
+def _centred(padded: TfTensor, layer: Layer, step: Step) -> TfTensor:
     """What is left of a padded image for a window of one pixel in the middle of the layer's."""
     rows, columns = (padding_of_window(layer.kernel[axis], 1) for axis in range(2))
     height = padded.shape[1] - layer.kernel[0] + 1

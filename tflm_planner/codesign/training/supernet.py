@@ -19,7 +19,7 @@ import numpy as np
 from tflm_planner.codesign.chain import Chain
 from tflm_planner.codesign.joint.space import Genes, SearchSpace
 from tflm_planner.codesign.training.data import DataSet, resize
-from tflm_planner.codesign.training.forward import Tensor, forward
+from tflm_planner.codesign.training.forward import TfTensor, forward
 from tflm_planner.codesign.training.framework import tensorflow
 from tflm_planner.codesign.training.loop import Recipe, batches, cosine_rate, train
 from tflm_planner.codesign.training.trainable import (
@@ -60,7 +60,7 @@ class SuperNetwork:
         self.whole = untrained(largest, TrainingForm(), seed)
         self._by_side: dict[int, Array] = {}
 
-    def scores(self, genes: Genes, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def scores(self, genes: Genes, images: TfTensor) -> tuple[TfTensor, dict[str, TfTensor]]:
         """Scores of a member, normalised by the batch, and the moments of its normalisations.
         images: of the member's resolution."""
         part = _Part(self, genes, None)
@@ -165,7 +165,7 @@ class _Part:
     ) -> None:
         member = network.space.decode(genes)
         self.chain: Chain = member.chain()
-        self.moments: dict[str, Tensor] = {}
+        self.moments: dict[str, TfTensor] = {}
         self._places, self._numbers = member.places(), network.whole.numbers
         self._statistics = statistics
 
@@ -178,7 +178,7 @@ class _Part:
         for place, of_whole in enumerate(self._places):
             yield from (f"{place}.{role}" for role in by_place.get(str(of_whole), ()))
 
-    def slice(self, name: str) -> Tensor:
+    def slice(self, name: str) -> TfTensor:
         """A part of a number of the largest network, by its name in the member."""
         place, _, role = name.partition(".")
         value = self._numbers[f"{self._places[int(place)]}.{role}"]
@@ -195,13 +195,13 @@ class _Part:
             : layer.channels_out,
         ]
 
-    def get(self, name: str) -> Tensor | None:
+    def get(self, name: str) -> TfTensor | None:
         """See `PassNumbers`."""
         place, _, role = name.partition(".")
         has = f"{self._places[int(place)]}.{role}" in self._numbers
         return self.slice(name) if has else None
 
-    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
         """See `PassNumbers`."""
         gamma = self.get(f"{name}.gamma")
         if gamma is None:
@@ -215,7 +215,7 @@ class _Part:
         scale = gamma * tf.math.rsqrt(variance + EPSILON)
         return scale, self.slice(f"{name}.beta") - mean * scale
 
-    def seen(self, x: Tensor) -> Tensor:
+    def seen(self, x: TfTensor) -> TfTensor:
         """See `PassNumbers`."""
         return x
 

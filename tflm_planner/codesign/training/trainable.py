@@ -18,7 +18,7 @@ import numpy as np
 
 from tflm_planner.codesign.chain import Chain
 from tflm_planner.codesign.numbers import ValueRange
-from tflm_planner.codesign.training.forward import Tensor, forward
+from tflm_planner.codesign.training.forward import TfTensor, forward
 from tflm_planner.codesign.training.framework import tensorflow
 from tflm_planner.codesign.weights import (
     Array,
@@ -60,7 +60,7 @@ class Trainable:
             name: variable for name, variable in self.numbers.items() if not _is_fixed(name, fixed)
         }
 
-    def scores(self, images: Tensor, *, training: bool) -> tuple[Tensor, dict[str, Tensor]]:
+    def scores(self, images: TfTensor, *, training: bool) -> tuple[TfTensor, dict[str, TfTensor]]:
         """Scores of images, and in training the moments of each normalisation in this batch."""
         passing = _Pass(self, training=training)
         return forward(self.chain, passing, images), passing.moments
@@ -164,16 +164,16 @@ class _Pass:
         self._numbers, self._training = of.numbers, training
         self._ranges: Sequence[ValueRange] | None = of.rounding
         self._seen = 0
-        self.moments: dict[str, Tensor] = {}
+        self.moments: dict[str, TfTensor] = {}
 
-    def get(self, name: str) -> Tensor | None:
+    def get(self, name: str) -> TfTensor | None:
         """See `PassNumbers`."""
         value = self._numbers.get(name)
         if value is None or self._ranges is None or not name.endswith("kernel"):
             return value
         return rounded_weights(value)
 
-    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
         """See `PassNumbers`."""
         if f"{name}.scale" in self._numbers:  # of a folded network
             return self._numbers[f"{name}.scale"], self._numbers[f"{name}.shift"]
@@ -187,7 +187,7 @@ class _Pass:
         scale = self._numbers[f"{name}.gamma"] * tf.math.rsqrt(variance + EPSILON)
         return scale, self._numbers[f"{name}.beta"] - mean * scale
 
-    def seen(self, x: Tensor) -> Tensor:
+    def seen(self, x: TfTensor) -> TfTensor:
         """See `PassNumbers`."""
         if self._ranges is None:
             return x
@@ -198,7 +198,7 @@ class _Pass:
         return tensorflow().quantization.fake_quant_with_min_max_args(x, low, high)
 
 
-def rounded_weights(kernel: Tensor) -> Tensor:
+def rounded_weights(kernel: TfTensor) -> TfTensor:
     """A kernel as int8 holds it, with a scale for each output channel. Gradients pass."""
     tf = tensorflow()
     axes = tuple(range(len(kernel.shape) - 1))

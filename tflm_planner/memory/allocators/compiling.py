@@ -16,12 +16,13 @@ import hashlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from tflm_planner.support.children import ChildProcess, start_module
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop
 
 _POLL_SECONDS = 0.05
@@ -76,14 +77,12 @@ def start(groups: Sequence[CompiledModules]) -> None:
         )
 
 
-def ready(
-    groups: Sequence[CompiledModules], stop: Stop, say: Callable[[str], None] = lambda _: None
-) -> bool:
+def ready(groups: Sequence[CompiledModules], stop: Stop, on_progress: Progress = silent) -> bool:
     """Wait until these are compiled; False where the search was stopped before."""
     start(groups)
     waiting = [group for group in groups if group in _children]
     if waiting:
-        say("compiling the packer, once per installation: some 10 s")
+        on_progress("compiling the packer, once per installation: some 10 s")
     for group in waiting:
         while _children[group].poll() is None:
             if stop.is_over:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tflm_planner.memory.domains import Interval, forbidden
+from tflm_planner.memory.domains import LowHigh, forbidden
 from tflm_planner.memory.problem import Overlap, Plan, Problem
 
 
@@ -63,11 +63,11 @@ class Items:
         )
 
     @cached_property
-    def conflicts(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
+    def conflicts(self) -> tuple[dict[int, tuple[LowHigh, ...]], ...]:
         """Item -> other item -> forbidden intervals of `offset[other] - offset[item]`, sorted."""
         if len(self.members) == len(self.owner):
             return self._conflicts_of_single_buffers()
-        raw: dict[tuple[int, int], list[Interval]] = {}
+        raw: dict[tuple[int, int], list[LowHigh]] = {}
         owner, shift = self.owner, self.shift
         buffers, permits = self.problem.buffers, self.problem.permits
         for i, near in enumerate(self.problem.neighbours):
@@ -81,7 +81,7 @@ class Items:
                         continue
                     for low, high in forbidden(self.problem, i, j):
                         stretches.append((low + move, high + move))
-        table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in self.members]
+        table: list[dict[int, tuple[LowHigh, ...]]] = [{} for _ in self.members]
         for (k, other), stretches in raw.items():
             united = tuple(_unite(stretches)) if len(stretches) > 1 else tuple(stretches)
             if united:
@@ -89,10 +89,10 @@ class Items:
                 table[other][k] = tuple((-high, -low) for low, high in reversed(united))
         return tuple(table)
 
-    def _conflicts_of_single_buffers(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
+    def _conflicts_of_single_buffers(self) -> tuple[dict[int, tuple[LowHigh, ...]], ...]:
         """`conflicts` where every item is one buffer."""
         buffers, permits = self.problem.buffers, self.problem.permits
-        table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in buffers]
+        table: list[dict[int, tuple[LowHigh, ...]]] = [{} for _ in buffers]
         for i, near in enumerate(self.problem.neighbours):
             size, conflicts = buffers[i].size, table[i]
             for j in near:
@@ -108,9 +108,9 @@ class Items:
         return tuple(table)
 
 
-def _unite(intervals: Iterable[Interval]) -> Iterator[Interval]:
+def _unite(intervals: Iterable[LowHigh]) -> Iterator[LowHigh]:
     """The union of open intervals. Two that only touch leave their common point free."""
-    stretch: Interval | None = None
+    stretch: LowHigh | None = None
     for low, high in sorted(intervals):
         if stretch is None:
             stretch = (low, high)

@@ -80,11 +80,11 @@ def _hear_nothing(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Who hears of a search. on_progress: each better plan. say: that the search waits for kernels
-    to be compiled."""
+    """Who hears of a search. on_plan: of each better plan. on_progress: that the search waits
+    for kernels to be compiled."""
 
-    on_progress: PlanProgress = _hear_nothing
-    say: Callable[[str], None] = _hear_nothing
+    on_plan: PlanProgress = _hear_nothing
+    on_progress: Callable[[str], None] = _hear_nothing
 
 
 def best_of(
@@ -189,7 +189,7 @@ class _Portfolio:
             choice.height, choice.offsets = height, offsets
         if height < self.height:
             self.plan, self.height, self.allocator = choice.items.plan(offsets), height, name
-            self.listener.on_progress(name, height, self.bound)
+            self.listener.on_plan(name, height, self.bound)
 
     def solution(self) -> Solution:
         """The result, validated."""
@@ -280,7 +280,7 @@ class _Portfolio:
 
     def local(self) -> None:
         """Climb from the best plan of each choice, the lowest first."""
-        if not compiling.ready((compiling.CLIMBING,), self.stop, self.listener.say):
+        if not compiling.ready((compiling.CLIMBING,), self.stop, self.listener.on_progress):
             return
         from tflm_planner.memory.allocators.arrays import Arrays
         from tflm_planner.memory.allocators.climbing import climb

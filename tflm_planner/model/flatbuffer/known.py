@@ -59,6 +59,10 @@ class Vector:
         """Bytes of all."""
         return self._numbers.nbytes
 
+    def tolist(self) -> list[Any]:
+        """The numbers."""
+        return self._numbers.tolist()
+
     def tobytes(self) -> bytes:
         """A copy of the bytes."""
         return self._numbers.tobytes()

@@ -115,7 +115,7 @@ def split_for_rows(
     options: StreamOptions,
     *,
     prove: Callable[[StreamedPair], Proof] = leave_unproved,
-    report_progress: Progress = silent,
+    on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> tuple[StreamedPair, Proof]:
     """Front and back of the model in `data` that need the least SRAM together and that `prove` does
@@ -128,7 +128,7 @@ def split_for_rows(
     model = read_model(data)
     run(model, Normalize())
     stop = stop or Stop(options.search.time_limit)
-    search = _SplitSearch(model, options, report_progress, _ends(model, options), stop)
+    search = _SplitSearch(model, options, on_progress, _ends(model, options), stop)
     best = search.first()
     for _ in range(MOST_REFUSED):
         proof = prove(best)
@@ -150,12 +150,12 @@ class _SplitSearch:
         self,
         model: Model,
         options: StreamOptions,
-        report_progress: Progress,
+        on_progress: Progress,
         ends: Sequence[FrontEnd],
         stop: Stop,
     ) -> None:
         self._model, self._options, self._stop = model, options, stop
-        self._report_progress = report_progress
+        self._on_progress = on_progress
         self._ends = list(ends)
         self._without_tiles: dict[tuple[int, ...], StreamedPair] = {}
         self._with_tiles: dict[tuple[int, ...], StreamedPair | None] = {}
@@ -181,7 +181,7 @@ class _SplitSearch:
             best = best if pair is None else self._better(best, pair)
         while self._ends and not self._is_beaten(self._ends[0], best):
             end = self._ends.pop(0)
-            self._report_progress(f"splitting behind {self._model.main.ops[end.ops[-1]].label}")
+            self._on_progress(f"splitting behind {self._model.main.ops[end.ops[-1]].label}")
             plain = self._plan(end.ops, end.rows, _quick_options(self._options))
             if plain is not None:
                 self._without_tiles[end.ops] = plain
@@ -201,7 +201,7 @@ class _SplitSearch:
     def drop(self, split: StreamedPair, why: str) -> None:
         """Give a split up. One whose back is in tiles stays without them."""
         self._refused.append(why)
-        self._report_progress(why)
+        self._on_progress(why)
         if not split.back.tiled:
             del self._without_tiles[split.ops]
         self._with_tiles[split.ops] = None
@@ -227,7 +227,7 @@ class _SplitSearch:
 
     def _plan_in_full(self, plain: StreamedPair) -> StreamedPair | None:
         if plain.ops not in self._with_tiles:
-            self._report_progress(f"planning {len(plain.ops)} operators row by row, and the rest")
+            self._on_progress(f"planning {len(plain.ops)} operators row by row, and the rest")
             rows = plain.schedule.made
             self._with_tiles[plain.ops] = self._plan(plain.ops, rows, self._options)
         return self._with_tiles[plain.ops]
@@ -235,11 +235,11 @@ class _SplitSearch:
     def _plan(self, ops: tuple[int, ...], rows: int, options: StreamOptions) -> StreamedPair | None:
         """The split, planned; None where a guard refuses it."""
         try:
-            return plan_split(self._model, ops, rows, options, self._report_progress, self._stop)
+            return plan_split(self._model, ops, rows, options, self._on_progress, self._stop)
         except UnsoundPlanError as fault:
             self._first_fault = self._first_fault or fault
             self._refused.append(f"passed over: the split behind operator {ops[-1]}: {fault}")
-            self._report_progress(self._refused[-1])
+            self._on_progress(self._refused[-1])
             return None
 
 
@@ -334,7 +334,7 @@ def plan_split(
     ops: tuple[int, ...],
     rows: int,
     options: StreamOptions,
-    report_progress: Progress = silent,
+    on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> StreamedPair:
     """Both halves of a split (see `transforms.row_loop.split_input.split_model`), planned."""
@@ -343,7 +343,7 @@ def plan_split(
     states = halves.strips.states
     stop = stop or Stop(search.time_limit)
     front_search = replace(search, states=states)
-    front = _plan_half(halves.front, front_search, None, report_progress, stop)
+    front = _plan_half(halves.front, front_search, None, on_progress, stop)
     check_states(front, states)
     front_arena = split_arena(front.inspection.model, target, carried_plan(front.inspection.model))
     original = latency_of(model, target).instructions
@@ -354,7 +354,7 @@ def plan_split(
     allowed = min(max(back_slowdown, 1.0), MOST_SLOWDOWN)
     tiles = None if options.tiles is None else replace(options.tiles, max_slowdown=allowed)
     add_room(halves.back, front_arena.shared)
-    back = _plan_half(halves.back, search, tiles, report_progress, stop)
+    back = _plan_half(halves.back, search, tiles, on_progress, stop)
     instructions = PairInstructions(original, turns, back.instructions(target))
     return StreamedPair(ops, halves.strips, front, back, front_arena, instructions)
 
@@ -363,13 +363,13 @@ def _plan_half(
     model: Model,
     search: MemoryOptions,
     tiles: TilePermission | None,
-    report_progress: Progress,
+    on_progress: Progress,
     stop: Stop,
 ) -> PlannedFile:
     data = write_model(model)
     if search.kernels.target.lean:
         data, _ = add_lean_pool(model)
-    planner = ModelPlanner(search, stop, tiles, report_progress=report_progress)
+    planner = ModelPlanner(search, stop, tiles, on_progress=on_progress)
     return planner.plan(data, read_model(data)).file
 
 

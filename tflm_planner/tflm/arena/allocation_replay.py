@@ -21,7 +21,7 @@ from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
 from tflm_planner.tflm.kernels.prepare import (
     Keeps,
     PersistentAllocation,
-    Step,
+    PrepareStep,
     TempBuffer,
     scale_count_of,
 )
@@ -182,9 +182,7 @@ class AllocationReplay:
     def resource_variables(self) -> int:
         """For how many resource variables the application makes room. The wheel counts names; an
         application is assumed to count VAR_HANDLE operators, which is always enough."""
-        names = [
-            getattr(op.options, "sharedName", None) for op in self._ops if op.kind == "VAR_HANDLE"
-        ]
+        names = [op.options.variable[1] for op in self._ops if op.kind == "VAR_HANDLE"]
         return len(set(names)) if self._target.recording else len(names)
 
     def _parse(self, log: Log) -> None:
@@ -211,7 +209,7 @@ class AllocationReplay:
             ((tails[allocated] + top, top) for allocated, top in extents), default=(0, 0)
         )
 
-    def _prepare(self, log: Log, steps: Sequence[Step], base: int) -> int:
+    def _prepare(self, log: Log, steps: Sequence[PrepareStep], base: int) -> int:
         """One operator's Prepare above `base`. Returns temporary memory in use at its end."""
         fetched: list[_Fetched] = []
         top = base
@@ -297,10 +295,7 @@ class _AssignedVariables:
 
     def __init__(self, model: Model) -> None:
         self._names: dict[Tensor, Any] = {
-            op.outputs[0]: (
-                getattr(op.options, "container", None),
-                getattr(op.options, "sharedName", None),
-            )
+            op.outputs[0]: op.options.variable
             for op in model.ops()
             if op.kind == "VAR_HANDLE" and op.outputs
         }

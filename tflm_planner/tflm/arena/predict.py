@@ -22,7 +22,7 @@ from tflm_planner.tflm.arena import allocation_log as ledger
 from tflm_planner.tflm.arena.allocation_replay import FIXED, PARTS, AllocationReplay, ScratchUse
 from tflm_planner.tflm.arena.struct_sizes import struct_sizes
 from tflm_planner.tflm.arena.uncertainty import (
-    Bound,
+    BoundKind,
     Uncertainty,
     bound_of,
     bytes_to_reserve,
@@ -68,12 +68,12 @@ class Arena:
         return self.arena
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> BoundKind:
         """How `arena` and the tail are known: exact, enough, or at least."""
         return bound_of(self.uncertainties)
 
     @property
-    def head_bound(self) -> Bound:
+    def head_bound(self) -> BoundKind:
         """How `head` is known: exact, enough, or at least."""
         return head_bound_of(self.uncertainties)
 
@@ -152,7 +152,7 @@ class CommonArena:
     uncertainties: tuple[Uncertainty, ...]
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> BoundKind:
         """How `arena` is known: exact, enough, or at least."""
         return bound_of(self.uncertainties)
 

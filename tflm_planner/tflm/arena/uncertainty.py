@@ -26,7 +26,7 @@ from tflm_planner.tflm.liveness import Timeline
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
 
-Bound = Literal["exact", "enough", "at least"]
+BoundKind = Literal["exact", "enough", "at least"]
 """How far a figure can be trusted. In order: it is exact; it suffices, though less may do; more may
 be needed."""
 
@@ -52,16 +52,16 @@ class Uncertainty:
     words: str
     margin: float
     in_head: bool = True
-    bound: Bound = "at least"
+    bound: BoundKind = "at least"
 
 
-def bound_of(uncertainties: Iterable[Uncertainty]) -> Bound:
+def bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
     """How a figure is known under all these doubts."""
     bounds = {uncertainty.bound for uncertainty in uncertainties}
     return "at least" if "at least" in bounds else "enough" if bounds else "exact"
 
 
-def head_bound_of(uncertainties: Iterable[Uncertainty]) -> Bound:
+def head_bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
     """The same of the head alone."""
     return bound_of(uncertainty for uncertainty in uncertainties if uncertainty.in_head)
 

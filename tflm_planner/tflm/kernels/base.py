@@ -22,7 +22,7 @@ from tflm_planner.ops.window import WINDOWS, Window
 from tflm_planner.tflm.kernels.access_order import AccessOrder
 from tflm_planner.tflm.kernels.data_movement import Movement
 from tflm_planner.tflm.kernels.parts import part_of
-from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, Step
+from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, PrepareStep
 from tflm_planner.tflm.target import Target
 
 
@@ -98,7 +98,7 @@ class KernelLibrary(ABC):
         part = None if is_band else part_of(op, axis, size)
         return None if part is None else self.scratch_requests(part, target)
 
-    def prepare_steps(self, op: Op, target: Target) -> tuple[Step, ...]:
+    def prepare_steps(self, op: Op, target: Target) -> tuple[PrepareStep, ...]:
         """What Prepare does with memory, in order."""
         fetched = self.temp_tensors(op, target)
         sizes = self.persistent_allocations(op, target) if op.inputs and op.outputs else []

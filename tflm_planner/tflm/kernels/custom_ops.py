@@ -19,7 +19,12 @@ from typing import Any
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.schema import Bytes, type_names
-from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, Step, scale_count_of
+from tflm_planner.tflm.kernels.prepare import (
+    Keeps,
+    PersistentAllocation,
+    PrepareStep,
+    scale_count_of,
+)
 
 OptionsError = (LookupError, ValueError, TypeError, ArithmeticError)
 """The errors that reading absent or senseless parameters raises."""
@@ -178,7 +183,7 @@ _PERSISTENT: dict[str, Callable[[Op, int], list[int]]] = {
 }  # fmt: skip
 
 
-def prepare(op: Op, pointer: int) -> tuple[Step, ...]:
+def prepare(op: Op, pointer: int) -> tuple[PrepareStep, ...]:
     """What Prepare does with memory, in order. Raises one of OptionsError."""
     if op.kind == DECODE:
         return tuple(_decode(op, pointer))
@@ -201,10 +206,10 @@ _DECODERS: dict[int, tuple[Sizes, Keeps]] = {
 _PRUNED = 2
 
 
-def _decode(op: Op, pointer: int) -> list[Step]:
+def _decode(op: Op, pointer: int) -> list[PrepareStep]:
     """decode.cc: pairs of encoded and ancillary data, of which the latter's first byte names the
     decoder; pruned tensors copy their zero points unless all are zero."""
-    steps: list[Step] = [PersistentAllocation(pointer * len(op.outputs), "all")]
+    steps: list[PrepareStep] = [PersistentAllocation(pointer * len(op.outputs), "all")]
     for k, output in enumerate(op.outputs):
         encoded, ancillary = op.inputs[2 * k : 2 * k + 2]
         data = None if ancillary is None else ancillary.buffer.data
@@ -221,9 +226,7 @@ def _decode(op: Op, pointer: int) -> list[Step]:
 
 
 def _has_zero_points(tensor: Tensor) -> bool:
-    quantization = tensor.quantization
-    zero: Any = () if quantization is None else quantization.zeroPoint
-    return any(int(z) for z in zero)
+    return any(tensor.quantization.zero_points)
 
 
 # --- scratch --------------------------------------------------------------------------------

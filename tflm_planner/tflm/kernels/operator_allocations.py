@@ -17,7 +17,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels import custom_ops, library_of
 from tflm_planner.tflm.kernels.builtin_parameters import BUILTINS, builtin_parameters_size
-from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step
+from tflm_planner.tflm.kernels.prepare import PersistentAllocation, PrepareStep
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.versions import has_operator
 
@@ -37,7 +37,7 @@ class OperatorAllocations:
 
     builtin: tuple[int, int] | None
     init: tuple[int, ...]
-    prepare: tuple[Step, ...]
+    prepare: tuple[PrepareStep, ...]
     known: bool = True
 
     @property

@@ -18,7 +18,7 @@ This module must not know addresses, nor any operator.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from tflm_planner.model.ir import Tensor
 
@@ -48,13 +48,11 @@ class TempBuffer:
     size: int
 
 
-Step = PersistentAllocation | TempBuffer | Tensor
+PrepareStep = PersistentAllocation | TempBuffer | Tensor
 """A tensor stands for its fetch."""
 
 
 def scale_count_of(tensor: Tensor) -> int:
     """Number of scales that TFLM sees: 0 unless scale and zero point are both there."""
     quantization = tensor.quantization
-    scale: Any = None if quantization is None else quantization.scale
-    zero: Any = None if quantization is None else quantization.zeroPoint
-    return 0 if scale is None or zero is None or len(zero) == 0 else len(scale)
+    return len(quantization.scales) if quantization.zero_points else 0

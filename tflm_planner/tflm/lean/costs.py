@@ -13,13 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.options import SAME_PADDING
+from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations, operator_allocations
-from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step, TempBuffer, scale_count_of
+from tflm_planner.tflm.kernels.prepare import (
+    PersistentAllocation,
+    PrepareStep,
+    TempBuffer,
+    scale_count_of,
+)
 from tflm_planner.tflm.lean import pool as lean
 from tflm_planner.tflm.targets import Target
 
@@ -110,7 +117,7 @@ def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
     return lean.parameter_arrays(op)
 
 
-def _drop_allocations(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
+def _drop_allocations(steps: Sequence[PrepareStep], count: int) -> tuple[PrepareStep, ...]:
     """The steps of Prepare without its first `count` persistent allocations, which hold the
     arrays."""
     to_drop = iter(range(count))
@@ -169,7 +176,7 @@ class _Firmware:
 
     def _shares_tiles(self, op: Op) -> bool:
         """Whether arrays of an earlier tile are looked for where there is no pool."""
-        return self._shares and op.kind in lean.CONVOLUTIONS
+        return self._shares and op.kind in CONVOLUTIONS
 
     def _fetches(self, op: Op) -> list[Tensor]:
         """The tensors that the wrapper itself fetches: a filter's scales tell whether there are
@@ -212,7 +219,7 @@ class _Firmware:
 
     def _wrapper_steps(
         self, op: Op, cost: OperatorAllocations, held_arrays: Sequence[bytes]
-    ) -> list[Step]:
+    ) -> list[PrepareStep]:
         """Temporary memory that the wrapper takes before Prepare runs."""
         if not self.target.is_arduino_2023:
             return [*map(TempBuffer, cost.init), *(TempBuffer(len(array)) for array in held_arrays)]
@@ -260,7 +267,7 @@ def _values(op: Op) -> Hashable:
     """The part of OpData that follows from types and quantisation."""
     data, weights, result = op.inputs[0], op.inputs[1], op.outputs[0]
     assert data is not None and weights is not None
-    points = tuple(_zero_point(t) for t in (data, weights, result))
+    points = tuple(t.quantization.zero_point for t in (data, weights, result))
     return data.type_name, weights.type_name, _bias_type(op), points, _activation(op)
 
 
@@ -269,23 +276,16 @@ def _bias_type(op: Op) -> str:
     return "" if bias is None else bias.type_name
 
 
-def _zero_point(tensor: Tensor) -> int:
-    zero_points: Any = None if tensor.quantization is None else tensor.quantization.zeroPoint
-    return 0 if zero_points is None or len(zero_points) == 0 else int(zero_points[0])
-
-
 def _padding(op: Op) -> tuple[int, ...]:
     """ComputePaddingHeightWidth: padding and the odd rest, of rows and of columns."""
-    options: Any = op.options
+    options = op.options
     data, weights = op.inputs[0], op.inputs[1]
     assert data is not None and weights is not None
     sizes, window = data.shape or (0,) * 4, weights.shape or (0,) * 4
-    strides = options.strideH, options.strideW
-    dilations = options.dilationHFactor, options.dilationWFactor
     padding: list[int] = []
-    for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True):
+    for axis, stride, dilation in zip((1, 2), options.stride, options.dilation, strict=True):
         reach = (window[axis] - 1) * dilation + 1
-        same = options.padding == 0
+        same = options.padding == SAME_PADDING
         count = (sizes[axis] + stride - 1) // stride if same else (sizes[axis] + stride - reach) // stride  # noqa: E501  # fmt: skip
         total = max(0, (count - 1) * stride + reach - sizes[axis])
         padding += [total // 2, total % 2]
@@ -299,19 +299,18 @@ def _activation(op: Op) -> tuple[int, int]:
     """CalculateActivationRangeQuantized: the quantised bounds of the fused activation."""
     result = op.outputs[0]
     low, high = _RANGES.get(result.type_name, (0, 0))
-    scale: Any = None if result.quantization is None else result.quantization.scale
-    if scale is None or len(scale) == 0:
+    scale, zero_point = result.quantization.scale, result.quantization.zero_point
+    if scale is None:
         return low, high
 
     def quantize(real: float) -> int:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ratio = float(np.float32(real) / np.float32(scale[0]))
+            ratio = float(np.float32(real) / np.float32(scale))
         if not math.isfinite(ratio):  # damaged: TFLM refuses, or computes garbage
-            return _zero_point(result)
-        return _zero_point(result) + int(np.floor(abs(ratio) + 0.5) * np.sign(ratio))
+            return zero_point
+        return zero_point + int(np.floor(abs(ratio) + 0.5) * np.sign(ratio))
 
     bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-    code = int(getattr(op.options, "fusedActivationFunction", 0))  # a file may leave options out
-    below, above = bounds.get(code, (None, None))
+    below, above = bounds.get(op.options.activation, (None, None))
     low = low if below is None else max(low, quantize(below))
     return low, high if above is None else min(high, quantize(above))

@@ -24,7 +24,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model.edit import add_metadata, remove_metadata
-from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.prepare import scale_count_of
 
@@ -35,8 +36,7 @@ else:
     np = defer("numpy")
 
 POOL_METADATA = "LEAN_PARAMS"
-CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
-LEAN_KINDS = CONVOLUTIONS | {"FULLY_CONNECTED"}
+LEAN_KINDS = frozenset((*CONVOLUTIONS, "FULLY_CONNECTED"))
 """Operators that lean firmware wraps."""
 _FILTER = 1
 _WORD = 4
@@ -58,9 +58,8 @@ def is_lean(op: Op) -> bool:
         return False
     if op.kind == "FULLY_CONNECTED":
         return len(weights.shape or ()) == 2 and scale_count_of(weights) > 1
-    strides = getattr(op.options, "strideH", 0), getattr(op.options, "strideW", 0)
     images = {len(t.shape or ()) for t in (data, weights, result)} == {4}
-    return images and channels(op) > 0 and min(strides) > 0
+    return images and channels(op) > 0 and min(op.options.stride) > 0
 
 
 def channels(op: Op) -> int:
@@ -77,34 +76,21 @@ def parameter_arrays(op: Op) -> tuple[bytes, bytes] | None:
         return None
     data, weights, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
     assert data is not None and weights is not None
-    tensor_scales = [_scales(t) for t in (data, weights, result)]
-    if any(s is None or s.size == 0 for s in tensor_scales):
+    input_scale, result_scale = data.quantization.scale, result.quantization.scale
+    weight_scales, count = weights.quantization.scales, channels(op)
+    if input_scale is None or result_scale is None or len(weight_scales) not in (1, count):
         return None
-    input_scale, weight_scales, result_scale = (
-        s.astype("<f4") for s in tensor_scales if s is not None
-    )
-    if weight_scales.size not in (1, channels(op)):
-        return None
-    return _multipliers_of(
-        input_scale[:1].tobytes(),
-        np.broadcast_to(weight_scales, channels(op)).tobytes(),
-        result_scale[:1].tobytes(),
-    )
-
-
-def _scales(tensor: Tensor) -> NDArray[Any] | None:
-    scales: Any = None if tensor.quantization is None else tensor.quantization.scale
-    return None if scales is None else np.asarray(scales)
+    return _multipliers_of(input_scale, weight_scales, result_scale, count)
 
 
 @lru_cache(maxsize=4096)
-def _multipliers_of(data: bytes, weights: bytes, result: bytes) -> tuple[bytes, bytes]:
-    """Scales as float32; the product and quotient are doubles, in TFLM's order."""
-    input_scale, weight_scales, result_scale = (
-        np.frombuffer(b, "<f4").astype(np.float64) for b in (data, weights, result)
-    )
+def _multipliers_of(
+    data: float, weights: tuple[float, ...], result: float, count: int
+) -> tuple[bytes, bytes]:
+    """The product and quotient are doubles, in TFLM's order. weights: one scale, or `count`."""
+    weight_scales = np.broadcast_to(np.array(weights, np.float64), count)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        real = input_scale * weight_scales / result_scale
+        real = np.float64(data) * weight_scales / np.float64(result)
     multipliers, shifts = quantize_multipliers(real)
     return multipliers.astype("<i4").tobytes(), shifts.astype("<i4").tobytes()
 
@@ -126,16 +112,16 @@ def builtin_parameters(op: Op) -> bytes | None:
     """TfLiteConvParams or TfLiteDepthwiseConvParams in memory: little-endian words. (Enums take a
     byte on Arm, with three zero bytes behind; the Arduino library of 2023 lacks the last word of
     CONV_2D's.) None where the parser would fail, or for other operators."""
-    options: Any = op.options
-    if op.kind not in CONVOLUTIONS or options is None or options.padding not in _PADDING:
+    options = op.options
+    if op.kind not in CONVOLUTIONS or options.is_absent or options.padding not in _PADDING:
         return None
-    words = [_PADDING[options.padding], options.strideW, options.strideH]
+    words = [_PADDING[options.padding], *reversed(options.stride)]
     if op.kind == "DEPTHWISE_CONV_2D":
-        words.append(options.depthMultiplier)
-    words.append(options.fusedActivationFunction)
-    words += [options.dilationWFactor, options.dilationHFactor]
+        words.append(options.depth_multiplier)
+    words.append(options.activation)
+    words += reversed(options.dilation)
     if op.kind == "CONV_2D":
-        bias = _BIAS_TYPES.get(getattr(options, "quantizedBiasType", 0))
+        bias = _BIAS_TYPES.get(options.bias_type)
         if bias is None:
             return None
         words.append(bias)

@@ -22,9 +22,9 @@ from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tiling.estimate.prologue import Prologue
 from tflm_planner.tiling.estimate.ranges import (
     Bools,
-    Grid,
+    IntGrid,
+    IntVector,
     RowRanges,
-    Vector,
     aligned_step,
     operand_ranges,
 )
@@ -63,15 +63,15 @@ class BackwardWalk:
     schedule: LinearSchedule
     end: int
     axis: int
-    part_counts: Vector
+    part_counts: IntVector
     limits: EstimateLimits
     halo_policy: HaloPolicy = "recompute"
     ranges: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
     """Rows that the operators taken in so far read of a tensor; of a result, also its own part."""
     result_parts: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
     """For tensors that are needed behind the interval: the part that each tile contributes."""
-    kept_rows: dict[Tensor, tuple[Grid, Grid]] = field(
-        default_factory=dict[Tensor, "tuple[Grid, Grid]"]
+    kept_rows: dict[Tensor, tuple[IntGrid, IntGrid]] = field(
+        default_factory=dict[Tensor, "tuple[IntGrid, IntGrid]"]
     )
     """Where halos are kept, for each tile: the first row that it or a later tile reads, and the end
     of the rows that exist after it."""
@@ -79,7 +79,7 @@ class BackwardWalk:
     """For which part counts the readers of a tensor need different rows."""
     last_reader: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
     """Position of the last operator of the interval that reads a tensor, within tiles."""
-    part_bytes: dict[Tensor, Grid] = field(default_factory=dict[Tensor, Grid])
+    part_bytes: dict[Tensor, IntGrid] = field(default_factory=dict[Tensor, IntGrid])
     """Bytes of each tile's rows of a tensor."""
     prologue: Prologue = field(default_factory=Prologue)
     """Operators that run once, before the tiles."""
@@ -90,7 +90,7 @@ class BackwardWalk:
     untiled_bytes: int = 0
     """Bytes that the operators need untiled."""
     instructions: npt.NDArray[np.float64] = field(init=False)
-    tail: Vector = field(init=False)
+    tail: IntVector = field(init=False)
     feasible: Bools = field(init=False)
     """Part counts that give that many tiles and are within the limits so far: longer intervals only
     cost more."""
@@ -222,7 +222,7 @@ class BackwardWalk:
         self.instructions += recomputed + _OPERATOR_INSTRUCTIONS * more_operators
         self.tail += self._added_tail(position, computed.axis, rows)
 
-    def _added_tail(self, position: int, axis: int, rows: int) -> Vector:
+    def _added_tail(self, position: int, axis: int, rows: int) -> IntVector:
         """Bytes of tail of an operator's tiles, beyond those of the operator itself."""
         tail = self.schedule.tail[position]
         parts = [
@@ -266,7 +266,7 @@ class BackwardWalk:
             self.part_bytes[operand] = self.rows_bytes(operand, self.ranges[operand])
         return True
 
-    def rows_bytes(self, tensor: Tensor, ranges: RowRanges) -> Grid:
+    def rows_bytes(self, tensor: Tensor, ranges: RowRanges) -> IntGrid:
         """Bytes of each tile's rows of a tensor."""
         tensor_bytes = self.schedule.bytes[tensor]
         if ranges.axis is None:
@@ -290,6 +290,6 @@ class BackwardWalk:
         return ~((ranges.low * step % ALIGNMENT != 0) & nonempty).any(axis=1)
 
 
-def first_row_still_read(ranges: RowRanges) -> Grid:
+def first_row_still_read(ranges: RowRanges) -> IntGrid:
     """The first row that each tile or a later one reads."""
     return np.minimum.accumulate(ranges.low[:, ::-1], axis=1)[:, ::-1]

@@ -22,13 +22,13 @@ import numpy as np
 
 from tflm_planner.model.ir import Tensor
 from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, first_row_still_read
-from tflm_planner.tiling.estimate.ranges import Grid, Vector
+from tflm_planner.tiling.estimate.ranges import IntGrid, IntVector
 
 _FAR = 1 << 60
 """Larger than any arena. Grid entries without a tile start at minus this, so they never become the
 maximum."""
 
-Entering = Mapping[Tensor, tuple[Grid, Grid]]
+Entering = Mapping[Tensor, tuple[IntGrid, IntGrid]]
 """Tensor that enters -> its bytes while a tile reads it, and behind its last reader."""
 
 
@@ -44,12 +44,12 @@ class LiveBytes:
         self._undecided: list[int] = []
         """Operators whose result may reuse memory of a tensor that enters at some `first`."""
         scratch = walk.schedule.scratch[low : walk.end]
-        self._scratch: Grid = np.repeat(
+        self._scratch: IntGrid = np.repeat(
             np.array(scratch, np.int64)[:, None], len(walk.part_counts), 1
         )
         """For each position and part count: bytes of scratch while a tile's part runs."""
 
-    def peak(self, first: int, entering: Collection[Tensor]) -> Vector:
+    def peak(self, first: int, entering: Collection[Tensor]) -> IntVector:
         """Bytes of the head for the interval from `first` on, without the tensors that live
         through it. The walk has come down to `first`, and `first` falls from call to call: what is
         decided for one holds for all lower ones. entering: tensors from before the interval that
@@ -139,7 +139,7 @@ class LiveBytes:
         if walk.halo_policy == "blocks":
             live[row + 1 : after] += walk.rows_bytes(tensor, walk.ranges[tensor])
 
-    def _kept_bytes(self, tensor: Tensor) -> tuple[Grid, Grid, Grid]:
+    def _kept_bytes(self, tensor: Tensor) -> tuple[IntGrid, IntGrid, IntGrid]:
         """Bytes kept of a tensor before a tile makes its rows, from then on, and behind the last
         operator that reads them."""
         start, high = self._walk.kept_rows[tensor]
@@ -156,7 +156,7 @@ class LiveBytes:
     def _row_bytes(self, tensor: Tensor) -> int:
         return self._walk.schedule.bytes[tensor] // max(self._rows(tensor), 1)
 
-    def _entering_bytes(self, tensor: Tensor) -> tuple[Grid, Grid]:
+    def _entering_bytes(self, tensor: Tensor) -> tuple[IntGrid, IntGrid]:
         """Bytes of a tensor that enters, while a tile reads it and behind its last reader. Where
         parts are views, only the rows that this tile or a later one reads must be there; else all
         of the tensor, and a copy of the tile's rows."""
@@ -186,13 +186,13 @@ class LiveBytes:
         operands = self._walk.schedule.ops[position].operands()
         return all(defined_at[t] >= first for t in operands if t in defined_at)
 
-    def _saved_bytes(self, position: int, inputs: Entering) -> Grid:
+    def _saved_bytes(self, position: int, inputs: Entering) -> IntGrid:
         """Bytes of an operator's operands that need not be there beside its results."""
         if len(self._walk.schedule.ops[position].outputs) > 1:
             return self._split_operand_bytes(position, inputs)
         return self._reused_bytes(position, inputs)
 
-    def _split_operand_bytes(self, position: int, entering: Collection[Tensor]) -> Grid:
+    def _split_operand_bytes(self, position: int, entering: Collection[Tensor]) -> IntGrid:
         """Bytes of an operand that is taken apart: the parts need not be there beside it."""
         walk = self._walk
         dying = (
@@ -202,7 +202,7 @@ class LiveBytes:
         )
         return sum(dying, np.zeros(walk.no_tile.shape, np.int64))
 
-    def _reused_bytes(self, position: int, inputs: Entering) -> Grid:
+    def _reused_bytes(self, position: int, inputs: Entering) -> IntGrid:
         """Bytes that the operator's result reuses of operands that die there."""
         walk, schedule = self._walk, self._walk.schedule
         reused = np.zeros(walk.no_tile.shape, np.int64)

@@ -19,11 +19,12 @@ from tflm_planner.support.units import align_up
 from tflm_planner.tflm.element_types import moves
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.versions import can
+from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.row_loop import (
-    EDGES,
-    Edge,
+    LOOP_BORDERS,
+    LoopBorder,
     LoopedRegion,
     LoopGeometry,
     NotStreamableError,
@@ -43,12 +44,12 @@ halo or a mask, for each mask, and for each byte that is moved."""
 
 @dataclass(frozen=True, slots=True)
 class LoopEstimate:
-    """The interval [first, end) in a loop that makes `rows` rows of its result a turn."""
+    """An interval in a loop."""
 
-    first: int
-    end: int
+    interval: Interval
     rows: int
-    border: Edge
+    """Rows of its result that a turn makes."""
+    border: LoopBorder
     """What the loop does at the image's borders."""
     head: int
     """Bytes of the head while the loop runs, with all that lives beside it."""
@@ -81,9 +82,9 @@ class LoopEstimator:
             if not self._rows_of(self._schedule.ops[first]):
                 return
             if first in firsts and end - first > 1:
-                interval = _LoopInterval(self._schedule, first, end, self._rows_of)
-                if interval.is_closed and interval.least_bytes < interval.untiled_bytes:
-                    yield from interval.estimates()
+                loop = _LoopInterval(self._schedule, Interval(first, end), self._rows_of)
+                if loop.is_closed and loop.least_bytes < loop.untiled_bytes:
+                    yield from loop.estimates()
 
     def _rows_of(self, op: Op) -> list[OperandRows]:
         if op not in self._operand_rows:
@@ -96,18 +97,17 @@ class LoopEstimator:
 
 @dataclass(frozen=True)
 class _LoopInterval:
-    """The interval [first, end), and what lives around it. rows_of: how an operator reads rows of
+    """An interval, and what lives around it. rows_of: how an operator reads rows of
     its operands."""
 
     schedule: LinearSchedule
-    first: int
-    end: int
+    interval: Interval
     rows_of: Callable[[Op], list[OperandRows]]
 
     @property
     def ops(self) -> list[Op]:
         """The operators."""
-        return self.schedule.ops[self.first : self.end]
+        return self.schedule.ops[self.interval.as_slice]
 
     @cached_property
     def entering(self) -> dict[Tensor, None]:
@@ -117,7 +117,7 @@ class _LoopInterval:
             t: None
             for op in self.ops
             for t in op.operands()
-            if t in defined_at and defined_at[t] < self.first
+            if t in defined_at and defined_at[t] < self.interval.first
         }
 
     @cached_property
@@ -125,7 +125,9 @@ class _LoopInterval:
         """Whether one tensor enters and one leaves, of types whose rows TFLM can read and
         write."""
         last_use, results = self.schedule.last_use, self.ops[-1].outputs
-        leaving = [t for op in self.ops for t in op.outputs if last_use.get(t, -1) >= self.end]
+        leaving = [
+            t for op in self.ops for t in op.outputs if last_use.get(t, -1) >= self.interval.end
+        ]
         if not (len(self.entering) == 1 and len(results) == 1 and leaving == [results[0]]):
             return False
         (source,) = self.entering
@@ -140,14 +142,14 @@ class _LoopInterval:
         """Bytes of the tensors that live through the interval, without its input."""
         return sum(
             self.schedule.bytes[t]
-            for t in self.schedule.tensors_living_through(self.first, self.end)
+            for t in self.schedule.tensors_living_through(self.interval)
             if t not in self.entering
         )
 
     @property
     def untiled_bytes(self) -> int:
         """Bytes that the operators need without a loop."""
-        return max(self.schedule.live_bytes[self.first : self.end])
+        return max(self.schedule.live_bytes[self.interval.as_slice])
 
     @property
     def least_bytes(self) -> int:
@@ -157,14 +159,14 @@ class _LoopInterval:
 
     def estimates(self) -> Iterator[LoopEstimate]:
         """All forms of the loop that may help."""
-        for border in EDGES:
+        for border in LOOP_BORDERS:
             for rows in self.schedule.options.search_budget.loop_rows:
                 estimate = self._estimate(rows, border)
                 if estimate is None or estimate.head >= self.untiled_bytes:
                     break
                 yield estimate
 
-    def _estimate(self, rows: int, border: Edge) -> LoopEstimate | None:
+    def _estimate(self, rows: int, border: LoopBorder) -> LoopEstimate | None:
         """The estimate of a loop; None if it is impossible, or equal to the masked one."""
         ops = self.ops
         try:
@@ -175,9 +177,7 @@ class _LoopInterval:
         if border == "peeled" and not sum(g.peeled):
             return None  # the same as masked
         head = self.bytes_beside + align_up(g.store_bytes) + self._body_bytes(g)
-        return LoopEstimate(
-            self.first, self.end, rows, border, head, self._tail(g), self._instructions(g)
-        )
+        return LoopEstimate(self.interval, rows, border, head, self._tail(g), self._instructions(g))
 
     def _body_bytes(self, g: LoopGeometry) -> int:
         """Bytes inside the loop, beside the store, while its largest operator runs."""
@@ -189,7 +189,7 @@ class _LoopInterval:
 
     def _operator_bytes(self, g: LoopGeometry, index: int, last_reader: dict[Tensor, int]) -> int:
         """The same while operator number `index` of the loop runs."""
-        op, position = g.ops[index], self.first + index
+        op, position = g.ops[index], self.interval.first + index
         result_bytes = _rows_bytes(g, op.outputs[0])
         tiles = own_halos = reused = 0
         for use in g.uses_of(op):
@@ -209,7 +209,7 @@ class _LoopInterval:
     def _tail(self, g: LoopGeometry) -> int:
         pointers = self.schedule.options.kernels.target.pointer // 4
         uses = sum(1 for use in g.uses if use.carried or use.masked)
-        peeled = sum(g.peeled) * sum(self.schedule.tail[self.first : self.end])
+        peeled = sum(g.peeled) * sum(self.schedule.tail[self.interval.as_slice])
         return pointers * (_LOOP_TAIL + _HALO_TAIL * uses) + peeled
 
     def _instructions(self, g: LoopGeometry) -> int:

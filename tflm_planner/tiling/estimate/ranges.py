@@ -20,11 +20,11 @@ from tflm_planner.ops.axes import AxisLink
 from tflm_planner.ops.axis_rules import Repeat, Rule, Same, Slide
 from tflm_planner.support.units import ALIGNMENT
 
-Vector = npt.NDArray[np.int64]
+IntVector = npt.NDArray[np.int64]
 """A figure for each part count."""
 Bools = npt.NDArray[np.bool_]
 """A truth value for each part count."""
-Grid = npt.NDArray[np.int64]
+IntGrid = npt.NDArray[np.int64]
 """A figure for each tile: one line for each part count."""
 
 
@@ -34,8 +34,8 @@ class RowRanges:
     empty. axis: the axis that is cut; None where every tile needs the whole tensor."""
 
     axis: int | None
-    low: Grid
-    high: Grid
+    low: IntGrid
+    high: IntGrid
 
     def differs(self, other: RowRanges) -> Bools:
         """For which part counts the two are not equal."""
@@ -70,7 +70,7 @@ def operand_ranges(operand: Tensor, link: AxisLink | None, result: RowRanges) ->
     return RowRanges(link.axis, np.where(nonempty, low, size), np.where(nonempty, high, 0))
 
 
-def _apply_rule(rule: Rule, low: Grid, high: Grid, size: int) -> tuple[Grid, Grid]:
+def _apply_rule(rule: Rule, low: IntGrid, high: IntGrid, size: int) -> tuple[IntGrid, IntGrid]:
     """`rule.needs` for all tiles; vectorized for the rules that nearly all operators have."""
     if isinstance(rule, Same):
         low, high = low + rule.shift, high + rule.shift

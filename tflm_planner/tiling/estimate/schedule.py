@@ -22,11 +22,14 @@ from tflm_planner.tflm.arena.struct_sizes import struct_sizes
 from tflm_planner.tflm.kernels.parts import part_of
 from tflm_planner.tflm.lean.costs import lean_kept_bytes
 from tflm_planner.tflm.liveness import planned_bytes
+from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.options import TilingOptions
 
 
 class LinearSchedule:
     """The main graph of a model in one order. Positions count from 0.
+
+    order: the operators by their positions in the file.
 
     Tensors are those that take bytes of the head. defined_at: the position of the operator that
     makes a tensor; -1 for inputs of the model. last_use: the position of the last operator that
@@ -37,7 +40,7 @@ class LinearSchedule:
     """
 
     def __init__(self, model: Model, order: Sequence[int], options: TilingOptions) -> None:
-        self.model, self.options = model, options
+        self.model, self.order, self.options = model, tuple(order), options
         self.ops: list[Op] = [model.main.ops[i] for i in order]
         self.defined_at: dict[Tensor, int] = {}
         self.last_use: dict[Tensor, int] = {}
@@ -181,8 +184,9 @@ class LinearSchedule:
         ]
         return [0, *inner, len(self)]
 
-    def tensors_living_through(self, first: int, end: int) -> list[Tensor]:
+    def tensors_living_through(self, interval: Interval) -> list[Tensor]:
         """Tensors that live from before the interval until after it."""
+        first, end = interval
         return [
             t for t in self.defined_at if self.defined_at[t] < first and self.last_use[t] >= end
         ]

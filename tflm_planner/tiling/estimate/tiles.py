@@ -25,9 +25,11 @@ from functools import reduce
 import numpy as np
 
 from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, EstimateLimits, HaloPolicy
+from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.live_bytes import LiveBytes
-from tflm_planner.tiling.estimate.ranges import Bools, Vector
+from tflm_planner.tiling.estimate.ranges import Bools, IntVector
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
+from tflm_planner.transforms.tile.box_plan import Split
 
 _VIEW_TAIL = 12
 """Bytes of a view in the tail."""
@@ -35,12 +37,10 @@ _VIEW_TAIL = 12
 
 @dataclass(frozen=True, slots=True)
 class TileEstimate:
-    """The interval [first, end) in `parts` parts along `axis`."""
+    """An interval in tiles."""
 
-    first: int
-    end: int
-    axis: int
-    parts: int
+    interval: Interval
+    split: Split
     head: int
     """Bytes of the head while the interval runs, with all that lives beside it."""
     tail: int
@@ -100,12 +100,12 @@ def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator
     slices |= bool(walk.taken_apart)
     for k in np.flatnonzero(walk.feasible).tolist():
         yield TileEstimate(
-            first, walk.end, walk.axis, int(counts[k]), int(head[k]), int(tail[k]),
-            int(walk.instructions[k]), bool(slices[k]), bool(joins[k]),
+            Interval(first, walk.end), Split(walk.axis, int(counts[k])), int(head[k]),
+            int(tail[k]), int(walk.instructions[k]), bool(slices[k]), bool(joins[k]),
         )  # fmt: skip
 
 
-def _any(conditions: Iterable[Bools], part_counts: Vector) -> Bools:
+def _any(conditions: Iterable[Bools], part_counts: IntVector) -> Bools:
     """For which part counts one of the conditions holds."""
     return reduce(np.logical_or, conditions, np.zeros(len(part_counts), np.bool_))
 

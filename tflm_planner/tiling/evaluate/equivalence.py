@@ -12,19 +12,19 @@ differ only in weights and names, which are left out here. It must not know cand
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from tflm_planner.model.ir import DataBuffer, Op, Tensor
-from tflm_planner.model.schema import members
+from tflm_planner.ops.roles import PRODUCTS
 from tflm_planner.tflm.lean.costs import lean_form
+from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 
-_WEIGHTS = {
-    "CONV_2D": (1, 2), "DEPTHWISE_CONV_2D": (1, 2), "FULLY_CONNECTED": (1, 2),
-    "TRANSPOSE_CONV": (1, 3), "BATCH_MATMUL": (0, 1), "PRELU": (1,),
-}  # fmt: skip
+_WEIGHTS: dict[str, tuple[int, ...]] = {
+    **{kind: (roles.weights, roles.bias) for kind, roles in PRODUCTS.items()},
+    "BATCH_MATMUL": (0, 1),
+    "PRELU": (1,),
+}
 """Kind -> operands whose constant values change results only, and no figure."""
 
 
@@ -36,35 +36,34 @@ class IntervalSignatures:
         self._file_position = {t: i for i, t in enumerate(schedule.model.main.tensors)}
         self._model_outputs = {*schedule.model.main.outputs}
         self._op_signatures: dict[int, Hashable] = {}
-        self._known: dict[tuple[int, int], Hashable] = {}
+        self._known: dict[Interval, Hashable] = {}
 
-    def of(self, first: int, end: int) -> Hashable:
-        """The signature of the interval [first, end)."""
-        key = first, end
-        if key not in self._known:
-            self._known[key] = self._structure(first, end), self._lean_form(first, end)
-        return self._known[key]
+    def of(self, interval: Interval) -> Hashable:
+        """The signature of an interval."""
+        if interval not in self._known:
+            self._known[interval] = self._structure(interval), self._lean_form(interval)
+        return self._known[interval]
 
-    def _lean_form(self, first: int, end: int) -> Hashable:
+    def _lean_form(self, interval: Interval) -> Hashable:
         """For lean firmware: which parameters are kept where, which depends on their values."""
         target = self._schedule.options.kernels.target
-        return lean_form(self._schedule.ops[first:end], target) if target.lean else None
+        return lean_form(self._schedule.ops[interval.as_slice], target) if target.lean else None
 
     def _op_signature(self, position: int) -> Hashable:
         if position not in self._op_signatures:
             self._op_signatures[position] = _op_signature(self._schedule.ops[position])
         return self._op_signatures[position]
 
-    def _structure(self, first: int, end: int) -> Hashable:
+    def _structure(self, interval: Interval) -> Hashable:
         schedule, numbered = self._schedule, _NumberedTensors()
         ops: list[Hashable] = []
-        for position in range(first, end):
+        for position in interval.positions:
             op = schedule.ops[position]
             reads = tuple(-1 if t is None else numbered.number(t) for t in op.inputs)
             makes = tuple(map(numbered.number, (*op.outputs, *op.intermediates)))
             ops.append((self._op_signature(position), reads, makes))
-        through = tuple(map(numbered.number, schedule.tensors_living_through(first, end)))
-        inner, outputs = {*schedule.ops[first:end]}, self._model_outputs
+        through = tuple(map(numbered.number, schedule.tensors_living_through(interval)))
+        inner, outputs = {*schedule.ops[interval.as_slice]}, self._model_outputs
         leaving = tuple(
             t in outputs or any(c not in inner for c in t.consumers) for t in numbered.tensors
         )
@@ -99,28 +98,20 @@ class _NumberedTensors:
             return known
         number = self._number[tensor] = len(self.tensors)
         self.tensors.append(tensor)
+        values = tensor.quantization.scales, tensor.quantization.zero_points
         self.shared.append((
             self._first_of_buffer.setdefault(tensor.buffer, number),
-            self._first_of_quantization.setdefault(_quantization_values(tensor), number),
+            self._first_of_quantization.setdefault(values, number),
         ))  # fmt: skip
         return number
 
 
 def _tensor_signature(t: Tensor) -> Hashable:
-    quantization: Any = t.quantization
-    axis = 0 if quantization is None else int(quantization.quantizedDimension)
-    scales = len(_values(quantization, "scale")), len(_values(quantization, "zeroPoint"))
+    quantization = t.quantization
+    scales = len(quantization.scales), len(quantization.zero_points)
     external = t.buffer.external or t.external_data > 0
-    return t.type, t.shape, t.is_variable, t.is_view, t.is_constant, external, axis, scales
-
-
-def _quantization_values(t: Tensor) -> Hashable:
-    return _values(t.quantization, "scale"), _values(t.quantization, "zeroPoint")
-
-
-def _values(quantization: Any, name: str) -> tuple[float, ...]:
-    values = None if quantization is None else getattr(quantization, name)
-    return () if values is None else tuple(np.asarray(values).tolist())
+    kind = t.type, t.shape, t.is_variable, t.is_view, t.is_constant, external
+    return kind, quantization.axis, scales
 
 
 def _op_signature(op: Op) -> Hashable:
@@ -130,24 +121,10 @@ def _op_signature(op: Op) -> Hashable:
         None if t is None or not t.is_constant or k in weights else _bytes(t.buffer.data)
         for k, t in enumerate(op.inputs)
     )
-    options = None if op.options is None else _as_tuples(members(op.options))
     itself = op if op.graphs else None
     custom = None if op.custom_options is None else _bytes(op.custom_options)
-    return op.code.builtin, op.code.custom, options, custom, constants, itself
+    return op.code.builtin, op.code.custom, op.options.key(), custom, constants, itself
 
 
 def _bytes(data: Any) -> bytes:
     return b"" if data is None else bytes(data)
-
-
-def _as_tuples(value: Any) -> Hashable:
-    """Options as nested tuples."""
-    if isinstance(value, dict):
-        entries = cast("dict[str, Any]", value)
-        return tuple((name, _as_tuples(v)) for name, v in sorted(entries.items()))
-    if isinstance(value, list | tuple | np.ndarray):
-        several: list[Any] = np.asarray(cast("Any", value)).ravel().tolist()
-        return tuple(map(_as_tuples, several))
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        return value
-    return _as_tuples(members(value))

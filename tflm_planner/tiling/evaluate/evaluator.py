@@ -16,6 +16,7 @@ from tflm_planner.model.extract import extract_interval
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.garbage import no_collection
+from tflm_planner.tiling.estimate.interval import ScheduleInterval
 from tflm_planner.tiling.estimate.loops import LoopEstimator
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import HaloPolicy, TileEstimate
@@ -37,16 +38,14 @@ class EvaluationRequest:
     """What is to be evaluated."""
 
     candidate: Candidate
-    """Its regions are counted from the start of the interval, if there is one."""
-    interval: tuple[int, int] | None = None
-    """First position, and the one behind the last; None for the whole model."""
-    order: tuple[int, ...] = ()
-    """The order of the schedule that the interval lies in."""
+    """Its regions are counted from the start of the part, if there is one."""
+    part: ScheduleInterval | None = None
+    """The interval that is cut out; None for the whole model."""
 
     @property
     def family(self) -> Hashable:
         """Equal for requests that are best evaluated together (`evaluation.evaluate_family`)."""
-        return self.candidate.family, self.interval, self.order
+        return self.candidate.family, self.part
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Evaluator:
         self._tile_estimates: dict[tuple[tuple[int, ...], HaloPolicy], list[TileEstimate]] = {}
         self._loop_estimators: dict[tuple[int, ...], LoopEstimator] = {}
         self._signatures: dict[tuple[int, ...], IntervalSignatures] = {}
-        self._untiled: dict[tuple[tuple[int, ...], int, int], Evaluation | None] = {}
+        self._untiled: dict[ScheduleInterval, Evaluation | None] = {}
 
     @cached_property
     def dag(self) -> Dag:
@@ -111,12 +110,12 @@ class Evaluator:
         candidate = request.candidate
         if not candidate.has_views:
             candidate = replace(candidate, bind_views=False)
-        if request.interval is None:
+        if request.part is None:
             return candidate
-        if request.order not in self._signatures:
-            schedule = self.linear_schedule(request.order)
-            self._signatures[request.order] = IntervalSignatures(schedule)
-        return candidate, self._signatures[request.order].of(*request.interval)
+        order, interval = request.part
+        if order not in self._signatures:
+            self._signatures[order] = IntervalSignatures(self.linear_schedule(order))
+        return candidate, self._signatures[order].of(interval)
 
     def evaluate(self, request: EvaluationRequest) -> Evaluation | None:
         """The evaluation; None where the candidate is impossible. For an interval: its head, and
@@ -126,17 +125,16 @@ class Evaluator:
     def evaluate_family(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
         """`evaluate` for requests of one family."""
         candidates = [request.candidate for request in requests]
-        interval, order = requests[0].interval, requests[0].order
-        if interval is None:
+        part = requests[0].part
+        if part is None:
             return evaluate_family(self.model, candidates, self.options)
-        schedule = self.linear_schedule(order)
-        through = schedule.tensors_living_through(*interval)
-        part = extract_interval(self.model, schedule.ops[slice(*interval)], through)
-        evaluations = evaluate_family(part, candidates, self.options)
-        key = (order, *interval)
-        if key not in self._untiled:
-            self._untiled[key] = evaluate(part, Candidate((), False), self.options)
-        untiled = self._untiled[key]
+        schedule, interval = self.linear_schedule(part.order), part.interval
+        through = schedule.tensors_living_through(interval)
+        cut_out = extract_interval(self.model, schedule.ops[interval.as_slice], through)
+        evaluations = evaluate_family(cut_out, candidates, self.options)
+        if part not in self._untiled:
+            self._untiled[part] = evaluate(cut_out, Candidate((), False), self.options)
+        untiled = self._untiled[part]
         return [
             None if one is None or untiled is None else _relative_to(one, untiled)
             for one in evaluations

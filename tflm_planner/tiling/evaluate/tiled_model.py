@@ -9,7 +9,7 @@ from tflm_planner.model.check import check
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Model, Op
-from tflm_planner.tflm.element_types import Form, forms_of
+from tflm_planner.tflm.element_types import TypeForm, forms_of
 from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.options import TilingOptions
@@ -33,7 +33,7 @@ class TiledModel:
     """Operators that are in both models -> their positions in the given one, after `order`."""
     used_kinds: frozenset[str]
     """Kinds of operators of the given model."""
-    forms: frozenset[Form]
+    forms: frozenset[TypeForm]
     """Those kinds with their element types."""
     faults: frozenset[str]
     """Why kernels of the target compute operators of the given model wrong."""

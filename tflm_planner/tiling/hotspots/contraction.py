@@ -15,6 +15,7 @@ from functools import cached_property
 from tflm_planner.memory.limits import OrderBudget
 from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult, best_order
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
+from tflm_planner.tiling.estimate.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class ContractedOrder:
 
     order: tuple[int, ...]
     """All nodes."""
-    spans: tuple[tuple[int, int], ...]
-    """Of each region: its first position in the order, and the one behind its last."""
+    intervals: tuple[Interval, ...]
+    """Of each region: where it runs."""
     peak: int
     """Bytes, with the assumed workspace of the regions."""
 
@@ -93,14 +94,16 @@ def best_contracted_order(
         graph.dag, budget=OrderBudget(segment_states=budget.contracted_order_states)
     )
     order: list[int] = []
-    spans: dict[int, tuple[int, int]] = {}
+    intervals: dict[int, Interval] = {}
     for place in result.order:
         unit = graph.units[place]
         start = len(order)
         order += graph.members(unit)
         if unit < len(regions):
-            spans[unit] = start, len(order)
-    return ContractedOrder(tuple(order), tuple(spans[k] for k in range(len(regions))), result.peak)
+            intervals[unit] = Interval(start, len(order))
+    return ContractedOrder(
+        tuple(order), tuple(intervals[k] for k in range(len(regions))), result.peak
+    )
 
 
 class _ContractedGraph:

@@ -42,8 +42,8 @@ class HotspotOrder:
     @property
     def rank(self) -> tuple[int, int, int]:
         """The most promising order has the lowest."""
-        sizes = (end - first for first, end in self.optimistic.spans)
-        return self.peak, self.optimistic.peak, sum(sizes)
+        sizes = sum(interval.size for interval in self.optimistic.intervals)
+        return self.peak, self.optimistic.peak, sizes
 
 
 def own_bytes(dag: Dag, n: int) -> int:

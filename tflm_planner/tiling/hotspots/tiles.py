@@ -1,7 +1,7 @@
 """Makes whole models with tiles in their hotspots, and chooses the number of tiles of each hotspot.
 
-    hotspots (order, spans) -> evaluations of each hotspot in a few part counts -> one part count
-                               each, such that the whole model needs the fewest bytes
+    hotspots (order, intervals) -> evaluations of each hotspot in a few part counts
+                                -> one part count each, for the fewest bytes of the whole model
 
 The search of segments tiles intervals of one schedule, in the order that is best for the untiled
 model. Here the order follows the tiles. This module must not know how tiles are made.
@@ -19,6 +19,7 @@ from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.budget import SearchBudget
+from tflm_planner.tiling.estimate.interval import Interval, ScheduleInterval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
@@ -28,12 +29,10 @@ from tflm_planner.tiling.hotspots.orders import HotspotOrder, Hotspots, estimate
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
-
-Span = tuple[int, int]
-"""First position of a hotspot in an order, and the one behind its last."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,6 @@ class HotspotOption:
     """Bytes that it adds to the tail."""
     instructions: int
     """Instructions that it adds."""
-
-    @property
-    def parts(self) -> int:
-        """Number of tiles."""
-        return self.region.splits[0][1]
 
 
 @dataclass(frozen=True)
@@ -114,38 +108,38 @@ class HotspotTiles:
         """The candidate of an order with the fewest bytes for the instructions that are allowed;
         None where it needs no less than the best model that is known."""
         schedule = self.workers.evaluator.linear_schedule(contracted.order)
-        inside = {p for first, end in contracted.spans for p in range(first, end)}
+        inside = {p for interval in contracted.intervals for p in interval.positions}
         live = schedule.live_bytes
         least_head = max((n for p, n in enumerate(live) if p not in inside), default=0)
-        spans = sorted(contracted.spans, key=lambda s: (-max(live[s[0] : s[1]]), s))
-        options = [self._options_of_largest(schedule, contracted.order, spans[0], least_head)]
+        largest, *others = sorted(contracted.intervals, key=lambda i: (-max(live[i.as_slice]), i))
+        options = [self._options_of_largest(schedule, largest, least_head)]
         if not options[0]:
             return None
         # The largest hotspot says which head is low enough for the others; where one of them needs
         # more than that, the others may need as much.
         enough = self._low_enough(least_head, options[0])
-        for span in spans[1:]:
-            options.append(self._options_of(schedule, contracted.order, span, enough))
+        for interval in others:
+            options.append(self._options_of(schedule, interval, enough))
             enough = self._low_enough(enough, options[-1])
         chosen = self._best_affordable(options, least_head)
         if chosen is None:
-            options[0] += self._options_of(schedule, contracted.order, spans[0], least_head)
+            options[0] += self._options_of(schedule, largest, least_head)
             chosen = self._best_affordable(options, least_head)
         if chosen is None:
             return None
         regions = sorted(chosen, key=lambda r: r.ops)
-        self._work += sum(r.splits[0][1] * len(r.ops) for r in regions)
+        self._work += sum(r.tiles * len(r.ops) for r in regions)
         return Candidate(tuple(regions), False, contracted.order, Effort.CLIMB)
 
     def _options_of_largest(
-        self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
+        self, schedule: LinearSchedule, interval: Interval, least_head: int
     ) -> list[HotspotOption]:
         """Options of the hotspot that needs most bytes. If the head is the objective: its smallest
         tiles, and larger ones that need hardly more. If the tail counts too: the largest tiles
         first, until more tiles cannot beat the best model, because every tile adds to the tail."""
         if self.options.objective == "head":
-            return self._smallest_tiles(schedule, order, span)
-        options = self._options_of(schedule, order, span, least_head)
+            return self._smallest_tiles(schedule, interval)
+        options = self._options_of(schedule, interval, least_head)
         return [o for o in options if not self._is_vain(o.head, o.tail)]
 
     def _objective_bytes(self, head: int, tail: int) -> int:
@@ -170,9 +164,9 @@ class HotspotTiles:
         add to it, without what joins them."""
         if not known:
             return not self._is_vain(least_head, tail)
-        last = max(known, key=lambda o: o.parts)
-        head = max(least_head, last.head * last.parts // parts)
-        tail = max(tail, last.tail * (parts - 1) // (last.parts - 1))
+        last = max(known, key=lambda o: o.region.tiles)
+        head = max(least_head, last.head * last.region.tiles // parts)
+        tail = max(tail, last.tail * (parts - 1) // (last.region.tiles - 1))
         least = min(self._objective_bytes(o.head, o.tail) for o in known)
         return self._objective_bytes(head, tail) < least and not self._is_vain(head, tail)
 
@@ -206,16 +200,13 @@ class HotspotTiles:
                 best = size, [o.region for o in chosen]
         return best and best[1]
 
-    def _smallest_tiles(
-        self, schedule: LinearSchedule, order: tuple[int, ...], span: Span
-    ) -> list[HotspotOption]:
+    def _smallest_tiles(self, schedule: LinearSchedule, interval: Interval) -> list[HotspotOption]:
         """A hotspot in larger and larger tiles, until they need much more than the smallest."""
-        first, end = span
         options: list[HotspotOption] = []
-        for parts in reversed(_part_counts(schedule.ops[first:end], schedule)):
-            if parts * (end - first) > self._budget.hotspot_work:
+        for parts in reversed(_part_counts(schedule.ops[interval.as_slice], schedule)):
+            if parts * interval.size > self._budget.hotspot_work:
                 continue
-            evaluated = self.evaluate_parts(schedule, parts, order, span)
+            evaluated = self.evaluate_parts(schedule, parts, interval)
             options += evaluated
             least = min((o.head for o in options), default=0)
             if evaluated and min(o.head for o in evaluated) > self._budget.hotspot_excess * least:
@@ -223,35 +214,33 @@ class HotspotTiles:
         return options
 
     def _options_of(
-        self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, enough: int
+        self, schedule: LinearSchedule, interval: Interval, enough: int
     ) -> list[HotspotOption]:
         """A hotspot in smaller and smaller tiles, until its head is at most `enough` bytes, or even
         smaller tiles cannot help."""
-        first, end = span
         options: list[HotspotOption] = []
-        work, tail = 0, sum(schedule.tail[first:end])
-        for parts in _part_counts(schedule.ops[first:end], schedule):
-            work += parts * (end - first)
+        work, tail = 0, sum(schedule.tail[interval.as_slice])
+        for parts in _part_counts(schedule.ops[interval.as_slice], schedule):
+            work += parts * interval.size
             if work > self._budget.hotspot_work:
                 break
             if not self._may_help(parts, enough, tail * (parts - 1), options):
                 continue
-            options += self.evaluate_parts(schedule, parts, order, span)
+            options += self.evaluate_parts(schedule, parts, interval)
             if any(o.head <= enough for o in options):
                 break
         return options
 
     def evaluate_parts(
-        self, schedule: LinearSchedule, parts: int, order: tuple[int, ...], span: Span
+        self, schedule: LinearSchedule, parts: int, interval: Interval
     ) -> list[HotspotOption]:
         """A hotspot in so many tiles, with every border worth a look."""
-        first, end = span
-        inner = tuple(range(end - first))
+        inner = tuple(range(interval.size))
         regions = [
-            TiledRegion(inner, ((ROWS, parts),), "merge", border, eager=True)
-            for border in self._borders(parts * len(inner), schedule.ops[first])
+            TiledRegion(inner, (Split(ROWS, parts),), "merge", border, eager=True)
+            for border in self._borders(parts * len(inner), schedule.ops[interval.first])
         ]
-        return self._evaluate_regions(schedule, regions, order, span)
+        return self._evaluate_regions(schedule, regions, interval)
 
     def _borders(self, work: int, first_op: Op) -> tuple[Border, ...]:
         """Ways to pad the tiles of a hotspot with so many operators in tiles."""
@@ -262,25 +251,22 @@ class HotspotTiles:
         return borders if few else borders[1:]
 
     def _evaluate_regions(
-        self,
-        schedule: LinearSchedule,
-        regions: Sequence[TiledRegion],
-        order: tuple[int, ...],
-        span: Span,
+        self, schedule: LinearSchedule, regions: Sequence[TiledRegion], interval: Interval
     ) -> list[HotspotOption]:
         """The options of these regions, as far as they are possible. regions: with positions
         counted from the first operator of the hotspot."""
-        first, end = span
-        place = (*schedule.ops[first:end], *schedule.tensors_living_through(first, end))
+        inside, through = schedule.ops[interval.as_slice], schedule.tensors_living_through(interval)
+        place = (*inside, *through)
         keys = [(region, *place) for region in regions]
         pairs = zip(keys, regions, strict=True)
         unknown = [(key, region) for key, region in pairs if key not in self._evaluations]
+        part = ScheduleInterval(schedule.order, interval)
         requests = [
-            EvaluationRequest(Candidate((region,), False, None, Effort.CLIMB), span, order)
+            EvaluationRequest(Candidate((region,), False, None, Effort.CLIMB), part)
             for _, region in unknown
         ]
         self.evaluated += len(requests)
-        self._work += sum(region.splits[0][1] * len(region.ops) for _, region in unknown)
+        self._work += sum(region.tiles * len(region.ops) for _, region in unknown)
         evaluations = self.workers.evaluate(requests)
         for (key, _), evaluation in zip(unknown, evaluations, strict=True):
             self._evaluations[key] = evaluation
@@ -288,7 +274,7 @@ class HotspotTiles:
         for key, region in zip(keys, regions, strict=True):
             one = self._evaluations[key]
             if one is not None:
-                moved = replace(region, ops=tuple(range(first, end)))
+                moved = replace(region, ops=tuple(interval.positions))
                 added = max(one.instructions, 0)
                 options.append(HotspotOption(moved, one.head, one.tail, added))
         return options

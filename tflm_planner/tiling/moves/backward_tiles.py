@@ -21,6 +21,7 @@ from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -56,7 +57,9 @@ def backward_candidates(
         rows = (*(result.shape or ()), 0, 0)[ROWS]
         for parts in budget.backward_part_counts:
             if parts <= rows:
-                region = TiledRegion((position,), ((ROWS, parts),), border=border, backward=True)
+                region = TiledRegion(
+                    (position,), (Split(ROWS, parts),), border=border, backward=True
+                )
                 yield Candidate((region,), True, order, Effort.CLIMB)
 
 

@@ -13,7 +13,8 @@ from tflm_planner.tiling.budget import DEFAULT_BUDGET
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.moves.patches import along_columns
 from tflm_planner.tiling.tilings import Region
-from tflm_planner.transforms.row_loop import EDGES, LoopedRegion
+from tflm_planner.transforms.row_loop import LOOP_BORDERS, LoopedRegion
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -52,7 +53,7 @@ def _changed_regions(
         if first < end + step <= count:
             yield replace(region, ops=tuple(range(first, end + step)))
     if isinstance(region, LoopedRegion):
-        yield from (replace(region, border=edge) for edge in EDGES if edge != region.border)
+        yield from (replace(region, border=edge) for edge in LOOP_BORDERS if edge != region.border)
         yield from (replace(region, rows=r) for step in steps if (r := region.rows + step) > 0)
         return
     yield from _split_otherwise(region, copies, steps)
@@ -62,15 +63,15 @@ def _split_otherwise(
     region: TiledRegion, copies: bool, steps: Sequence[int]
 ) -> Iterator[TiledRegion]:
     """The same operators with other part counts, halos and orders of tiles."""
-    ((axis, parts), *more) = region.splits
+    outer, *inner = region.splits
     for step in steps:
-        if parts + step > 1:
-            yield replace(region, splits=((axis, parts + step), *more))
+        if outer.parts + step > 1:
+            yield replace(region, splits=(Split(outer.axis, outer.parts + step), *inner))
     yield replace(region, backward=not region.backward)
-    yield from along_columns(region) if more or copies else ()
+    yield from along_columns(region) if inner or copies else ()
     if region.halo != "recompute":
         yield replace(region, eager=not region.eager)
-    if not more:
+    if not inner:
         for halo in ("recompute", "blocks", "merge"):
             if halo != region.halo:
                 yield replace(region, halo=halo)

@@ -21,6 +21,7 @@ from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -34,21 +35,22 @@ def patch_stages(
     `allowed_instructions`, the most promising first. The bytes are those of the head; where the
     arena is to be small, also those that are added to the tail."""
     budget = schedule.options.search_budget
-    promising: list[tuple[int, int, tuple[int, int]]] = []
+    splits_to_try = [_splits(*sides) for sides in budget.patch_sides]
+    promising: list[tuple[int, int, tuple[Split, ...]]] = []
     for end in schedule.narrow_positions[1:]:
         outputs = schedule.ops[end - 1].outputs
         if len(outputs) == 1 and len(outputs[0].shape or ()) == 4:
             stages = _PatchStages(schedule, end, allowed_instructions)
-            sizes = ((stages.estimate(sides, most), sides) for sides in budget.patch_sides)
-            promising += [(size, end, sides) for size, sides in sizes if size is not None]
+            sizes = ((stages.estimate(splits, most), splits) for splits in splits_to_try)
+            promising += [(size, end, splits) for size, splits in sizes if size is not None]
     return [
-        TiledRegion(tuple(range(end)), _splits(sides), border=border)
-        for _, end, sides in sorted(promising)[: budget.patch_stages]
+        TiledRegion(tuple(range(end)), splits, border=border)
+        for _, end, splits in sorted(promising)[: budget.patch_stages]
     ]
 
 
-def _splits(sides: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    return tuple((axis, n) for axis, n in zip((ROWS, COLUMNS), sides, strict=True) if n > 1)
+def _splits(rows: int, columns: int) -> tuple[Split, ...]:
+    return tuple(s for s in (Split(ROWS, rows), Split(COLUMNS, columns)) if s.parts > 1)
 
 
 @dataclass
@@ -58,15 +60,13 @@ class _PatchStages:
     schedule: LinearSchedule
     end: int
     allowed_instructions: int
-    _known_factors: dict[tuple[int, int], float] = field(
-        default_factory=dict[tuple[int, int], float]
-    )
+    _known_factors: dict[Split, float] = field(default_factory=dict[Split, float])
 
-    def estimate(self, sides: tuple[int, int], most: int) -> int | None:
+    def estimate(self, splits: tuple[Split, ...], most: int) -> int | None:
         """Estimated bytes: the input, the result, and one patch of everything between with its
         halo. None if that is not below `most`, or if the stage is impossible, too large or too
-        slow. sides: parts of rows, parts of columns."""
-        schedule, patches = self.schedule, math.prod(sides)
+        slow."""
+        schedule, patches = self.schedule, math.prod(split.parts for split in splits)
         tail = 0
         if schedule.options.objective == "arena":
             tail = sum(schedule.tail[: self.end]) * (patches - 1)
@@ -75,8 +75,8 @@ class _PatchStages:
         if is_large or least + self._inner_bytes // patches >= most:
             return None
         factor = 1.0
-        for axis, parts in _splits(sides):
-            factor *= self._instruction_factor(axis, parts)
+        for split in splits:
+            factor *= self._instruction_factor(split)
         if (factor - 1) * self._untiled_instructions > self.allowed_instructions:
             return None
         size = least + int(self._inner_bytes * factor / patches)
@@ -92,16 +92,18 @@ class _PatchStages:
         live = self.schedule.live_bytes[1 : self.end]
         return max(max((n - self.schedule.crossing_bytes[0] for n in live), default=0), 0)
 
-    def _instruction_factor(self, axis: int, parts: int) -> float:
+    def _instruction_factor(self, split: Split) -> float:
         """Instructions of the stage in parts along one axis, relative to the untiled stage.
         Infinite if that is impossible or takes more than is allowed."""
-        if (axis, parts) not in self._known_factors:
+        if split not in self._known_factors:
             limits = EstimateLimits(_NO_LIMIT, self.allowed_instructions)
-            estimates = estimate_tiles(self.schedule, self.end, axis, [parts], [0], limits)
+            estimates = estimate_tiles(
+                self.schedule, self.end, split.axis, [split.parts], [0], limits
+            )
             added = next((e.instructions for e in estimates), math.inf)
             untiled = self._untiled_instructions
-            self._known_factors[axis, parts] = (untiled + added) / untiled
-        return self._known_factors[axis, parts]
+            self._known_factors[split] = (untiled + added) / untiled
+        return self._known_factors[split]
 
 
 def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Candidate]:
@@ -116,15 +118,16 @@ def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Ca
 
 def along_columns(region: TiledRegion) -> Iterator[TiledRegion]:
     """Bands of rows that are cut along columns too; patches with other columns, or with none."""
-    ((axis, parts), *more) = region.splits
-    if axis != ROWS:
+    outer, *inner = region.splits
+    if outer.axis != ROWS:
         return
-    if not more:
-        fewer = max(parts // 2, 2)
-        yield from (replace(region, splits=((ROWS, n), (COLUMNS, 2))) for n in {fewer, parts})
+    if not inner:
+        fewer = max(outer.parts // 2, 2)
+        for parts in {fewer, outer.parts}:
+            yield replace(region, splits=(Split(ROWS, parts), Split(COLUMNS, 2)))
         return
-    ((_, columns),) = more
-    yield replace(region, splits=((ROWS, parts),))
-    for n in (columns - 1, columns + 1):
-        if n > 1:
-            yield replace(region, splits=((ROWS, parts), (COLUMNS, n)))
+    (columns,) = inner
+    yield replace(region, splits=(outer,))
+    for parts in (columns.parts - 1, columns.parts + 1):
+        if parts > 1:
+            yield replace(region, splits=(outer, Split(COLUMNS, parts)))

@@ -14,11 +14,16 @@ rounded, and the sum of a float pool depends on its order; such a pool's operand
 
 from tflm_planner.transforms.row_loop.apply import loop_region
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry
-from tflm_planner.transforms.row_loop.loop import EDGES, Edge, LoopedRegion, NotStreamableError
+from tflm_planner.transforms.row_loop.loop import (
+    LOOP_BORDERS,
+    LoopBorder,
+    LoopedRegion,
+    NotStreamableError,
+)
 
 __all__ = [
-    "EDGES",
-    "Edge",
+    "LOOP_BORDERS",
+    "LoopBorder",
     "LoopGeometry",
     "LoopedRegion",
     "NotStreamableError",

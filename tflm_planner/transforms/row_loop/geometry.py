@@ -24,7 +24,7 @@ from itertools import product
 
 from tflm_planner.model.draft import is_convex
 from tflm_planner.model.ir import Graph, Op, Tensor, quote
-from tflm_planner.transforms.row_loop.loop import Edge, LoopedRegion, NotStreamableError
+from tflm_planner.transforms.row_loop.loop import LoopBorder, LoopedRegion, NotStreamableError
 from tflm_planner.transforms.row_loop.operand_rows import (
     OperandRows,
     check_image,
@@ -328,7 +328,7 @@ def _uses(
     rows: dict[Tensor, int],
     delays: dict[Tensor, int],
     source: Tensor,
-    border: Edge,
+    border: LoopBorder,
     again: bool,
 ) -> tuple[Use, ...]:
     """All uses. Rows of the input may be read again if no padding is among them; in peeled loops

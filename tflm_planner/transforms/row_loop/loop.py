@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 from tflm_planner.transforms.base import TransformRefusedError
 
-Edge = Literal["reverse", "masked", "peeled"]
-EDGES: tuple[Edge, ...] = get_args(Edge)
+LoopBorder = Literal["reverse", "masked", "peeled"]
+LOOP_BORDERS: tuple[LoopBorder, ...] = get_args(LoopBorder)
 
 
 class NotStreamableError(TransformRefusedError):
@@ -33,8 +33,8 @@ class LoopedRegion:
 
     ops: tuple[int, ...]
     rows: int = 1
-    border: Edge = "masked"
+    border: LoopBorder = "masked"
 
     def __post_init__(self) -> None:
-        assert self.border in EDGES, "unknown border"
+        assert self.border in LOOP_BORDERS, "unknown border"
         assert self.ops and self.rows > 0, "nothing to stream"

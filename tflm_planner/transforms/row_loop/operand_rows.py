@@ -108,7 +108,7 @@ def _check(op: Op) -> None:
         raise NotStreamableError(f"{op.label} has side effects or several results")
     if op.kind not in _BY_ROW and window_of(op) is None:
         raise NotStreamableError(f"{op.label} has no form by rows")
-    if op.kind == "CONCATENATION" and getattr(op.options, "fusedActivationFunction", 0):
+    if op.kind == "CONCATENATION" and op.options.activation:
         raise NotStreamableError(f"{op.label} has a fused activation")
     for t in (*op.operands(), *op.outputs):
         if not t.is_constant:
@@ -128,8 +128,7 @@ def check_image(t: Tensor) -> None:
         raise NotStreamableError(f"tensor {quote(t.name)} is of type {t.type_name}")
     if t.is_variable:
         raise NotStreamableError(f"tensor {quote(t.name)} is a variable")
-    scales = None if t.quantization is None else t.quantization.scale
-    if scales is not None and len(scales) > 1:
+    if t.quantization.is_per_channel:
         raise NotStreamableError(f"tensor {quote(t.name)} is quantised per channel")
 
 

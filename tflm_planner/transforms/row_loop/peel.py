@@ -9,7 +9,7 @@ Rows from the top down only. It knows one turn at a time; counts come from `geom
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.model.operator_rules import VALID_PADDING
+from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import height, row_elements

@@ -82,22 +82,17 @@ class RowOps:
 
     def reshape_into(self, source: Tensor, into: Tensor) -> None:
         """RESHAPE into a tensor that is there."""
-        self.draft.op("RESHAPE", [source], [into], newShape=np.array(into.shape or (), np.int32))
+        self.draft.op("RESHAPE", [source], [into], new_shape=tuple(into.shape or ()))
 
     def fill(self, like: Tensor, shape: tuple[int, ...], value: int | float | None) -> Tensor:
         """A constant of one value, quantised like `like`; None: what stands for zero."""
-        values = np.full(shape, _zero(like) if value is None else value, DTYPES[like.type_name])
+        values = np.full(shape, like.zero if value is None else value, DTYPES[like.type_name])
         return self.draft.constant("filled", values, like.type_name, like, like.quantization)
-
-
-def _zero(t: Tensor) -> int:
-    points = None if t.quantization is None else t.quantization.zeroPoint
-    return 0 if points is None or not len(points) or t.type_name == "float32" else int(points[0])
 
 
 def fill_value(r: OperandRows) -> int | float:
     """What rows of padding hold for a reading, as stored."""
-    return _zero(r.tensor) if r.value is None else r.value
+    return r.tensor.zero if r.value is None else r.value
 
 
 def with_rows(t: Tensor, rows: int) -> tuple[int, ...]:

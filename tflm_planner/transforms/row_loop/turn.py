@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.draft import unit_scale
 from tflm_planner.model.ir import Tensor
-from tflm_planner.model.operator_rules import VALID_PADDING
+from tflm_planner.model.options import VALID_PADDING
+from tflm_planner.model.quantization import NOT_QUANTIZED, UNIT_SCALE, Quantization
 from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height
@@ -125,7 +125,7 @@ class Turn(ABC):
             self._leave(use, inside, self._edge(tile, use.carried, first=False))
         self._tiles.clear()
 
-    def _look_up(self, values: npt.NDArray[Any], unit: Any = None) -> Tensor:
+    def _look_up(self, values: npt.NDArray[Any], unit: Quantization = NOT_QUANTIZED) -> Tensor:
         """Row `turn` of a constant table (turns, n). unit: quantisation of its values."""
         key = values.tobytes()
         if key not in self._tables:
@@ -151,7 +151,7 @@ class Turn(ABC):
         if gathers(r.tensor):
             places = np.where(inside, np.arange(count)[None, :], count)
             return self._body.gather(rows, self._look_up(places.astype(np.int32)))
-        factors = self._look_up(inside.astype(np.int16), unit_scale())
+        factors = self._look_up(inside.astype(np.int16), UNIT_SCALE)
         masked = self._body.draft.tensor(rows, "masked", rows.shape or ())
         column = self._body.reshape(factors, (1, count, 1, 1))
         self._body.draft.op("MUL", [rows, column], [masked])

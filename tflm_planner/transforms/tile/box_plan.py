@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axes import axis_map
@@ -40,12 +40,19 @@ Halo = Literal["recompute", "blocks", "merge"]
 HALOS: tuple[Halo, ...] = ("recompute", "blocks", "merge")
 
 
+class Split(NamedTuple):
+    """The results of a region in `parts` parts along `axis`."""
+
+    axis: int
+    parts: int
+
+
 @dataclass(frozen=True)
 class Cutting:
-    """How a region is cut. splits: (axis of the results, parts). backward: the last tile is
-    computed first. eager: see `eager_order`. The rest as in `TiledRegion`."""
+    """How a region is cut. backward: the last tile is computed first. eager: see `eager_order`.
+    The rest as in `TiledRegion`."""
 
-    splits: tuple[tuple[int, int], ...]
+    splits: tuple[Split, ...]
     halo: Halo
     border: Border
     backward: bool = False

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.model.operator_rules import VALID_PADDING
+from tflm_planner.model.options import VALID_PADDING
+from tflm_planner.model.quantization import same_values
 from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
-from tflm_planner.ops.window import window_of
+from tflm_planner.ops.roles import SPLITS
+from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
 from tflm_planner.transforms.tile.resizing import resize_form
@@ -34,8 +34,6 @@ from tflm_planner.transforms.tile.windows import (
     scatter_form,
     window_forms,
 )
-
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
 @dataclass(frozen=True)
@@ -109,11 +107,10 @@ def _why_mixed(op: Op, result: Tensor, axis: int) -> str:
 
 
 def _check_scales(op: Op, result: Tensor, wanted: Box, cut: Sequence[int]) -> None:
-    scale = None if result.quantization is None else result.quantization.scale
-    if scale is not None and len(scale) > 1:
+    if result.quantization.is_per_channel:
         raise NotTileableError(f"the result of {op.label} is quantised per channel")
     if op.kind == "DEPTHWISE_CONV_2D" and 3 in cut:
-        times = int(op.options.depthMultiplier)
+        times = op.options.depth_multiplier
         if wanted[3][0] % times or wanted[3][1] % times:
             raise NotTileableError(
                 f"{op.label} has a depth multiplier of {times}: channels are cut at its multiples"
@@ -155,7 +152,7 @@ def _window(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
         rule = asked.rule(axis)
         assert isinstance(rule, Slide)
         axes.append(Sliding(rule, plain.out[axis], asked.size(axis), axis not in asked.cut))
-    padding_forms = window_forms(axes, asked.border, is_pool=op.kind in _POOLS)
+    padding_forms = window_forms(axes, asked.border, is_pool=op.kind in POOLS)
     if padding_forms is None:
         raise NotTileableError(f"{op.label} has a border that no padding gives")
     forms, padding = padding_forms
@@ -245,12 +242,12 @@ def _tile_of_strided_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     if plainly and _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     changed = ((1, (0,) * len(box)), (2, extents(box)))
-    unmasked = (("beginMask", 0), ("endMask", 0)) if asked.op.options is not None else ()
+    unmasked = () if asked.op.options.is_absent else (("begin_mask", 0), ("end_mask", 0))
     return replace(plain, constants=changed, options=unmasked)
 
 
 def _split(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
-    data = 1 if asked.op.kind == "SPLIT" else 0
+    data = SPLITS[asked.op.kind].data
     if not _same_values(asked.op.inputs[data], asked.result):
         raise NotTileableError(f"{asked.op.label} has results of another scale")
     return replace(plain, moved=data)
@@ -262,7 +259,7 @@ def _tile_of_unpack(_: _Wanted, plain: OperatorTile) -> OperatorTile:
 
 def _tile_of_concatenation(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     """The operands that have a part in the box; one alone is the box."""
-    if getattr(asked.op.options, "fusedActivationFunction", 0):
+    if asked.op.options.activation:
         raise NotTileableError(f"{asked.op.label} has a fused activation")
     reads = tuple(None if is_empty(r) else r for r in plain.reads)
     left = [i for i, r in enumerate(reads) if r is not None]
@@ -272,40 +269,26 @@ def _tile_of_concatenation(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
 
 
 def _tile_of_reshape(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
-    options = asked.op.options
     shape = extents(plain.out)
     constants = ((1, shape),) if len(asked.op.inputs) > 1 else ()
-    if options is None or getattr(options, "newShape", None) is None:
+    if asked.op.options.new_shape is None:
         return replace(plain, constants=constants)
-    changed = (("newShape", np.array(shape, np.int32)),)
-    return replace(plain, constants=constants, options=changed)
+    return replace(plain, constants=constants, options=(("new_shape", tuple(shape)),))
 
 
 def _tile_of_squeeze(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     """Name the axes that vanish, because axes that are of length 1 only in the tile must stay."""
     data, options = asked.op.inputs[0], asked.op.options
-    named_axes = getattr(options, "squeezeDims", None)
-    if data is None or (named_axes is not None and len(named_axes)):
+    if data is None or options.squeezed_axes:
         return plain
-    if options is None:
+    if options.is_absent:
         raise NotTileableError(f"{asked.op.label} does not say which axes vanish")
-    squeezed = [a for a, n in enumerate(data.shape or ()) if n == 1]
-    return replace(plain, options=(("squeezeDims", np.array(squeezed, np.int32)),))
+    squeezed = tuple(a for a, n in enumerate(data.shape or ()) if n == 1)
+    return replace(plain, options=(("squeeze_dims", squeezed),))
 
 
 def _same_values(operand: Tensor | None, result: Tensor) -> bool:
-    """Whether equal bytes of operand and result stand for equal numbers."""
-    if operand is None or operand.type != result.type:
-        return False
-    return _scales(operand) == _scales(result)
-
-
-def _scales(tensor: Tensor) -> tuple[list[float], list[int]]:
-    q = tensor.quantization
-    if q is None or q.scale is None:
-        return [], []
-    points = [] if q.zeroPoint is None else [int(z) for z in q.zeroPoint]
-    return [float(s) for s in q.scale], points
+    return operand is not None and same_values(operand, result)
 
 
 _FORMS: dict[str, Callable[[_Wanted, OperatorTile], OperatorTile]] = {
@@ -315,9 +298,9 @@ _FORMS: dict[str, Callable[[_Wanted, OperatorTile], OperatorTile]] = {
          "MEAN", "SUM", "PACK"),
         _as_it_is,
     ),
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", *_POOLS), _window),
+    **dict.fromkeys((*CONVOLUTIONS, *POOLS), _window),
     **dict.fromkeys(("PAD", "PADV2"), _tile_of_pad),
-    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(SPLITS, _split),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "TRANSPOSE_CONV": _transposed_convolution,
     "CONCATENATION": _tile_of_concatenation,

@@ -17,14 +17,16 @@ know memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tflm_planner.model.draft import Draft, scales
+from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Range
+from tflm_planner.ops.roles import PRODUCTS
 from tflm_planner.transforms.axis_graph import REDUCE, Axis, Vertex, axis_graph, schemes_along
 from tflm_planner.transforms.tile.box_plan import Cutting
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, along, cuts, full_box
@@ -34,8 +36,8 @@ from tflm_planner.transforms.tile.tiler import Tiler
 
 SUM = -1
 """Stands for an axis in `splits`: the axis over which the region's results are summed up."""
-_WEIGHTED = {"CONV_2D": (0, 1, 2), "FULLY_CONNECTED": (0, 1, 2), "TRANSPOSE_CONV": (2, 1, 3)}
-"""Operands: data, weights, bias."""
+_OVER_CHANNELS = PRODUCTS.keys() - {"DEPTHWISE_CONV_2D"}
+"""Products whose sums run over the channels of the data, so that shares of them can be computed."""
 _LARGEST = 32767
 
 
@@ -43,7 +45,8 @@ class PartialSums:
     """The drafted operators of a region whose sums are split."""
 
     def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], how: Cutting) -> None:
-        ((_, self._parts),) = how.splits
+        (split,) = how.splits
+        self._parts = split.parts
         self._tiler = Tiler(model, graph, ops, how)
         self._draft = self._tiler.draft
         self._axis = _reduce_axis(graph, ops, self._tiler.results)
@@ -121,7 +124,7 @@ class PartialSums:
         return self._wide_product(op, operands, k)
 
     def _emit(self, op: Op, operands: list[Tensor | None], share: Tensor) -> Tensor:
-        options = (("fusedActivationFunction", 0),) if _has_activation(op) else ()
+        options = (("fused_activation_function", 0),) if op.options.may_have_activation else ()
         full = full_box(op.outputs[0])
         self._tiler.emit(op, OperatorTile(full, (None,) * len(operands), options), operands, share)
         return share
@@ -131,7 +134,7 @@ class PartialSums:
     ) -> Tensor:
         result = op.outputs[0]
         share = self._draft.tensor(result, f"{result.name}/share{k}", result.shape or ())
-        bias_at = _WEIGHTED[op.kind][2] if op.kind in _WEIGHTED else len(operands)
+        bias_at = PRODUCTS[op.kind].bias if op.kind in _OVER_CHANNELS else len(operands)
         if k and bias_at < len(operands) and operands[bias_at] is not None:
             zeros = np.zeros(_channels(op), "<f4")  # the bias is added once
             operands[bias_at] = self._draft.constant("no bias", zeros, "float32", result)
@@ -146,15 +149,15 @@ class PartialSums:
 
     def _wide_product(self, op: Op, operands: list[Tensor | None], k: int) -> Tensor:
         """By the 16x8 kernel, with a scale under which no sum of shares overflows."""
-        if op.kind not in _WEIGHTED:
+        if op.kind not in _OVER_CHANNELS:
             raise NotTileableError(f"{op.label}: a share of integers may overflow")
-        data_at, weights_at, bias_at = _WEIGHTED[op.kind]
+        data_at, weights_at, bias_at = PRODUCTS[op.kind]
         data, weights = operands[data_at], op.inputs[weights_at]
         if data is None or weights is None or not weights.is_constant:
             raise NotTileableError(f"{op.label} has weights that are no constants")
         if op.kind == "FULLY_CONNECTED" and len(_scales(weights)) > 1:
             raise NotTileableError(f"{op.label} has weights quantised per channel")
-        if weights.type_name != "int8" or np.any(_points(weights)):
+        if weights.type_name != "int8" or any(weights.quantization.zero_points):
             raise NotTileableError(f"{op.label} has weights that are not int8 around 0")
         operands = [*operands, *[None] * (bias_at + 1 - len(operands))]
         operands[data_at] = self._widen_to_int16(data)
@@ -182,7 +185,7 @@ class PartialSums:
             np.array([_LARGEST], "<i2"),
             "int16",
             result,
-            scales(np.array([weight / _LARGEST])),
+            Quantization.of([weight / _LARGEST]),
         )
         share = self._draft.rescaled_tensor(
             result, f"{result.name}/share{k}", "int16", scale * weight
@@ -204,7 +207,7 @@ class PartialSums:
 
     def _bias(self, op: Op, k: int) -> Tensor:
         """The bias in 64 bits for the first share, zeros for the others."""
-        data_at, weights_at, bias_at = _WEIGHTED[op.kind]
+        data_at, weights_at, bias_at = PRODUCTS[op.kind]
         data, weights = op.inputs[data_at], op.inputs[weights_at]
         assert data is not None and weights is not None
         bias = op.inputs[bias_at] if len(op.inputs) > bias_at else None
@@ -213,9 +216,9 @@ class PartialSums:
         values = np.zeros(_channels(op), "<i8")
         if bias is not None and not k:
             values = values_of(bias).reshape(-1).astype("<i8")
-        scale = _scales(weights).astype(np.float64) * float(_scales(data)[0])
+        scale = _scales(weights) * _scales(data)[0]
         name = f"{op.outputs[0].name}/bias{k}"
-        bias_share = self._draft.constant(name, values, "int64", bias, scales(scale))
+        bias_share = self._draft.constant(name, values, "int64", bias, Quantization.of(scale))
         if k:
             self._zeros[op] = bias_share
         return bias_share
@@ -224,7 +227,7 @@ class PartialSums:
 
     def _add(self, op: Op, a: Tensor, b: Tensor, *, last: bool) -> Tensor:
         (result,) = op.outputs
-        code = int(op.options.fusedActivationFunction) if last and _has_activation(op) else 0
+        code = op.options.activation if last else 0
         wide = result.type_name == "int8"
         if not last or wide:
             scale = _sum_scale(op, a)
@@ -234,7 +237,7 @@ class PartialSums:
                 into = self._draft.rescaled_tensor(result, f"{b.name}/sum", "int16", scale)
         else:
             into = result
-        fields = {"fusedActivationFunction": code, "potScaleInt16": False}
+        fields = {"fused_activation_function": code, "pot_scale_int16": False}
         self._draft.op("ADD", [a, b], [into], **fields)
         if last and wide:
             self._draft.op("QUANTIZE", [into], [result])
@@ -289,36 +292,27 @@ def _reads(op: Op, indices: Range) -> list[Box | None]:
     return reads
 
 
-def _has_activation(op: Op) -> bool:
-    return hasattr(op.options, "fusedActivationFunction")
-
-
-def _scales(tensor: Tensor) -> Any:
-    q = tensor.quantization
-    if q is None or q.scale is None or not len(q.scale):
+def _scales(tensor: Tensor) -> npt.NDArray[np.float64]:
+    if not tensor.quantization.scales:
         raise NotTileableError(f"{tensor.name!r} has no scale")
-    return np.asarray(q.scale)
-
-
-def _points(tensor: Tensor) -> Any:
-    q = tensor.quantization
-    return np.zeros(1, np.int64) if q is None or q.zeroPoint is None else np.asarray(q.zeroPoint)
+    return np.array(tensor.quantization.scales)
 
 
 def _reach(tensor: Tensor) -> float:
     """The largest magnitude that a tensor can hold."""
     limits = np.iinfo(np.int8 if tensor.type_name == "int8" else np.int16)
-    point, scale = int(_points(tensor)[0]), float(_scales(tensor)[0])
+    point, scale = tensor.quantization.zero_point, float(_scales(tensor)[0])
     return max(limits.max - point, point - limits.min) * scale
 
 
 def largest_sum(op: Op) -> float:
     """A bound on the magnitude of any sum of shares of a product with constant weights."""
-    data_at, weights_at, bias_at = _WEIGHTED[op.kind]
+    data_at, weights_at, bias_at = PRODUCTS[op.kind]
     data, weights = op.inputs[data_at], op.inputs[weights_at]
     assert data is not None and weights is not None
     limits = np.iinfo(np.int8 if data.type_name == "int8" else np.int16)
-    low, high = limits.min - int(_points(data)[0]), limits.max - int(_points(data)[0])
+    point = data.quantization.zero_point
+    low, high = limits.min - point, limits.max - point
     values = values_of(weights).astype(np.float64).reshape(_channels(op), -1)
     ends = np.stack([values * low, values * high])
     above = np.maximum(ends.max(axis=0), 0).sum(axis=1)
@@ -326,7 +320,7 @@ def largest_sum(op: Op) -> float:
     most = np.maximum(above, below)
     if len(op.inputs) > bias_at and (bias := op.inputs[bias_at]) is not None:
         most = most + np.abs(values_of(bias).astype(np.float64).reshape(-1))
-    largest = most * _scales(weights).astype(np.float64) * float(_scales(data)[0])
+    largest = most * _scales(weights) * _scales(data)[0]
     return max(float(largest.max()), 1e-30)
 
 
@@ -334,7 +328,7 @@ def _sum_scale(op: Op, share: Tensor) -> float | None:
     """The scale of sums of shares; None for float."""
     if share.type_name == "float32":
         return None
-    if op.kind in _WEIGHTED:
+    if op.kind in _OVER_CHANNELS:
         return largest_sum(op) / _LARGEST
     data = op.inputs[0]
     return None if data is None else _reach(data) / _LARGEST

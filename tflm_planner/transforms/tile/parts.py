@@ -9,7 +9,6 @@ It drafts operators that only move bytes, and constants; it must not know what i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from tflm_planner.model.constants import unpack_int4
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.transforms.tile.boxes import (
     Box,
     NotTileableError,
@@ -165,20 +165,12 @@ def _unpack(tensor: Tensor) -> Any:
     return unpack_int4(data[: tensor.nbytes], tensor.shape or ())
 
 
-def _cut_scales(quantization: Any, box: Box) -> Any:
+def _cut_scales(quantization: Quantization, box: Box) -> Quantization:
     """Per-channel scales of the channels that are left. Raises NotTileableError."""
-    if quantization is None or quantization.scale is None or len(quantization.scale) < 2:
+    if not quantization.is_per_channel:
         return quantization
     # Old converters gave biases the channel axis of their weights; a vector has one axis.
-    axis = 0 if len(box) == 1 else int(quantization.quantizedDimension)
-    if not 0 <= axis < len(box) or not box[axis][1] <= len(quantization.scale):
+    axis = 0 if len(box) == 1 else quantization.axis
+    if not 0 <= axis < len(box) or not box[axis][1] <= len(quantization.scales):
         raise NotTileableError(f"a constant has no scale for every index of its axis {axis}")
-    low, high = box[axis]
-    if high - low == len(quantization.scale):
-        return quantization
-    cut = copy(quantization)
-    cut.scale = quantization.scale[low:high].copy()
-    points = quantization.zeroPoint
-    if points is not None and len(points) > 1:
-        cut.zeroPoint = points[low:high].copy()
-    return cut
+    return quantization.channels(*box[axis])

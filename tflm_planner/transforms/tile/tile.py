@@ -1,9 +1,9 @@
 """Computes regions of the graph in tiles.
 
-    TiledRegion(ops=(2, 3, 4), splits=((1, 4),))    operators 2 to 4 in 4 bands of rows
-    TiledRegion(ops=..., splits=((1, 3), (2, 3)))   3 x 3 patches
-    TiledRegion(ops=..., splits=((3, 2),))          output channels in two halves
-    TiledRegion(ops=..., splits=((SUM, 4),))        the sum over input channels in four shares
+    TiledRegion((2, 3, 4), (Split(ROWS, 4),))               operators 2 to 4 in 4 bands of rows
+    TiledRegion(..., (Split(ROWS, 3), Split(COLUMNS, 3)))   3 x 3 patches
+    TiledRegion(..., (Split(CHANNELS, 2),))                 output channels in two halves
+    TiledRegion(..., (Split(SUM, 4),))                      the sum over input channels in 4 shares
 
 Spatial and channel splits are exact: every element is computed by the same sum as before. Shares
 of a sum (`partial_sums`) are not, and have to be allowed. What to tile is the search's choice; this
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tflm_planner.model.draft import Draft, is_convex
 from tflm_planner.model.ir import Graph, Model, Op
@@ -21,7 +22,7 @@ from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.transforms.axis_graph import blocks
-from tflm_planner.transforms.tile.box_plan import HALOS, Cutting, Halo
+from tflm_planner.transforms.tile.box_plan import HALOS, Cutting, Halo, Split
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import SUM, PartialSums
@@ -32,15 +33,15 @@ from tflm_planner.transforms.tile.tiler import Tiler
 class TiledRegion:
     """What to tile, and how.
 
-    ops: positions in the main graph before the pass. splits: (axis of the region's results, number
-    of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how windows at
-    a tile's edge get padding that only the image's edge has (see `windows`). backward: the last
-    tile first, so that tiles can trail their input in the other direction. eager: operators run as
-    soon as their operands exist (see `eager_order`).
+    ops: positions in the main graph before the pass. splits: how the region's results are cut,
+    each axis once. halo: what to do where tiles read the same rows (see `tiler`). border: how
+    windows at a tile's edge get padding that only the image's edge has (see `windows`). backward:
+    the last tile first, so that tiles can trail their input in the other direction. eager:
+    operators run as soon as their operands exist (see `eager_order`).
     """
 
     ops: tuple[int, ...]
-    splits: tuple[tuple[int, int], ...]
+    splits: tuple[Split, ...]
     halo: Halo = "recompute"
     border: Border = "pad"
     backward: bool = False
@@ -48,18 +49,23 @@ class TiledRegion:
 
     def __post_init__(self) -> None:
         assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
-        assert self.ops and all(parts > 0 for _, parts in self.splits), "nothing to tile"
+        assert self.ops and all(s.parts > 0 for s in self.splits), "nothing to tile"
         assert self.exact or len(self.splits) == 1, "a sum is split alone"
 
     @property
     def exact(self) -> bool:
         """Whether every element is computed by one sum, as before."""
-        return all(axis != SUM for axis, _ in self.splits)
+        return all(split.axis != SUM for split in self.splits)
+
+    @property
+    def tiles(self) -> int:
+        """Number of tiles."""
+        return prod(split.parts for split in self.splits)
 
 
 def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> TiledRegion:
     """Operators `first` to `last` (both included) in bands of rows, or in patches."""
-    splits = ((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),)
+    splits = (Split(ROWS, rows), *([Split(COLUMNS, columns)] if columns > 1 else []))
     return TiledRegion(tuple(range(first, last + 1)), splits, **more)  # type: ignore[arg-type]
 
 
@@ -114,7 +120,9 @@ def draft_tiles(model: Model, region: TiledRegion, ops: Sequence[Op]) -> Draft:
 def _note(region: TiledRegion, ops: Sequence[Op], draft: Draft) -> str:
     before, after = total_macs(ops), total_macs(draft.ops)
     names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels", SUM: "a sum (NOT exact)"}
-    how = " x ".join(f"{n} parts of {names.get(a, f'axis {a}')}" for a, n in region.splits)
+    how = " x ".join(
+        f"{s.parts} parts of {names.get(s.axis, f'axis {s.axis}')}" for s in region.splits
+    )
     more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
     return (
         f"tiled {len(ops)} operators from {ops[0].label} to {ops[-1].label}: {how}, "

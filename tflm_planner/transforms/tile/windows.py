@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tflm_planner.model.operator_rules import SAME_PADDING, VALID_PADDING
+from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 from tflm_planner.ops.axis_rules import Range, Scatter, Slide
 from tflm_planner.transforms.tile.boxes import NotTileableError
 

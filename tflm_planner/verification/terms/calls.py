@@ -10,7 +10,7 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.field import Residues, subtract
 from tflm_planner.verification.terms.mixing import Mixer, Words
-from tflm_planner.verification.terms.parameters import is_float, zero_point
+from tflm_planner.verification.terms.parameters import is_float
 from tflm_planner.verification.terms.values import (
     InexpressibleError,
     MisdeclaredError,
@@ -74,7 +74,7 @@ class OpCall:
 
     def zero(self, tensor: Tensor) -> Residues:
         """The element of the number that stands for zero."""
-        return self.symbols.of_number(0.0 if is_float(tensor) else zero_point(tensor))
+        return self.symbols.of_number(0.0 if is_float(tensor) else tensor.zero)
 
     def has(self, operand: int) -> bool:
         """Whether an optional operand is there."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION, ELSE, INITIAL, THEN
 from tflm_planner.ops import has_side_effects
 from tflm_planner.verification.terms import (
     mixing,
@@ -157,7 +158,7 @@ class Machine:
 
     def _loop(self, op: Op) -> None:
         """WHILE: every copy that TFLM makes, in its order."""
-        test, body = _graph_of(op, "condSubgraphIndex"), _graph_of(op, "bodySubgraphIndex")
+        test, body = _graph_of(op, CONDITION), _graph_of(op, BODY)
         self._copy_all(op.inputs, test.inputs)
         if not self._late_copies:
             self._copy_all(op.inputs, op.outputs)
@@ -185,7 +186,7 @@ class Machine:
         if op.inputs[0] is None:
             raise InexpressibleError(f"{op.label} has no condition")
         choice = self._condition(op.inputs[0])
-        branches = _graph_of(op, "thenSubgraphIndex"), _graph_of(op, "elseSubgraphIndex")
+        branches = _graph_of(op, THEN), _graph_of(op, ELSE)
         if choice.known:
             self._run_branch(op, branches[0 if choice.data.reshape(-1)[0] else 1])
             return
@@ -209,7 +210,7 @@ class Machine:
     def _run_once(self, op: Op) -> None:
         """CALL_ONCE: at the first invoke alone, so that either may be the state."""
         state = self.state
-        self._run_graph(_graph_of(op, "initSubgraphIndex"))
+        self._run_graph(_graph_of(op, INITIAL))
         both = add(state, self._mixer.mix(self.state[:, None], mixing.key("once"))[:, 0])
         self.state = self._mixer.mix(both[:, None], mixing.key("since once"))[:, 0]
 

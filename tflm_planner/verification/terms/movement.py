@@ -7,21 +7,18 @@ depend on an input, the operator is left to be hashed.
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.roles import SPLITS
 from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.parameters import activation, quantisation, zero_point
+from tflm_planner.verification.terms.parameters import quantisation
 from tflm_planner.verification.terms.values import DTYPES, OutsideError, Values
 
 Array = npt.NDArray[Any]
-
-_NO_MASKS = SimpleNamespace(beginMask=0, endMask=0, ellipsisMask=0, newAxisMask=0, shrinkAxisMask=0)
-"""Of a STRIDED_SLICE without options."""
 
 
 def _numbers(call: OpCall, operand: int) -> list[int] | None:
@@ -78,9 +75,9 @@ def _check_inside(
 
 def _strided_slice(call: OpCall) -> list[Values] | None:
     limits = [_numbers(call, i) for i in (1, 2, 3)]
-    options: Any = call.op.options or _NO_MASKS
+    options = call.op.options
     data = call.values(0)
-    if options.ellipsisMask or options.newAxisMask or getattr(options, "offset", False):
+    if options.adds_axes or options.counts_from_begin:
         return None
     begin, end, steps = limits
     if begin is None or end is None or steps is None or len(begin) > len(data.shape):
@@ -88,17 +85,17 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
     index: list[slice] = []
     shrunk: list[int] = []
     for axis, (b, e, step) in enumerate(zip(begin, end, steps, strict=True)):
-        if options.shrinkAxisMask >> axis & 1:
+        if options.shrink_axis_mask >> axis & 1:
             # TFLM takes the first index, if its begin is masked.
-            masked = options.beginMask >> axis & 1
+            masked = options.begin_mask >> axis & 1
             if (masked and step < 0) or not -data.shape[axis] <= b < data.shape[axis]:
                 return None
             at = 0 if masked else b % data.shape[axis]
             index.append(slice(at, at + 1))
             shrunk.append(axis)
             continue
-        start = None if options.beginMask >> axis & 1 else b
-        stop = None if options.endMask >> axis & 1 else e
+        start = None if options.begin_mask >> axis & 1 else b
+        stop = None if options.end_mask >> axis & 1 else e
         index.append(slice(start, stop, step))
     part = data.at(tuple(index))
     call.check_declared([n for axis, n in enumerate(part.shape) if axis not in shrunk])
@@ -108,9 +105,9 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
 def _join(call: OpCall) -> list[Values] | None:
     """CONCATENATION; operands of another quantisation are requantised by LiteRT alone."""
     kinds = {quantisation(t) for t in (*call.op.operands(), call.result)}
-    if activation(call.op) or (len(kinds) > 1 and call.result.type_name == "uint8"):
+    if call.op.options.activation or (len(kinds) > 1 and call.result.type_name == "uint8"):
         return None
-    axis = int(getattr(call.op.options, "axis", 0)) % max(len(call.shape), 1)
+    axis = call.op.options.axis % max(len(call.shape), 1)
     return [_concatenate(call, [v for v in call.operands if v is not None], axis)]
 
 
@@ -125,7 +122,7 @@ def _concatenate(call: OpCall, parts: list[Values], axis: int) -> Values:
 
 
 def _pack(call: OpCall) -> list[Values]:
-    axis = int(getattr(call.op.options, "axis", 0)) % max(len(call.shape), 1)
+    axis = call.op.options.axis % max(len(call.shape), 1)
     parts = [v for v in call.operands if v is not None]
     wide = [v.reshape((*v.shape[:axis], 1, *v.shape[axis:])) for v in parts]
     return [_concatenate(call, wide, axis)]
@@ -133,15 +130,14 @@ def _pack(call: OpCall) -> list[Values]:
 
 def _unpack(call: OpCall) -> list[Values]:
     data = call.values(0)
-    axis = int(getattr(call.op.options, "axis", 0)) % max(len(data.shape), 1)
+    axis = call.op.options.axis % max(len(data.shape), 1)
     before = (slice(None),) * axis
     return [data.at((*before, i)) for i in range(len(call.op.outputs))]
 
 
 def _split(call: OpCall) -> list[Values] | None:
-    """SPLIT reads (axis, data), SPLIT_V (data, sizes, axis)."""
-    first = call.op.kind == "SPLIT"
-    numbers, data = _numbers(call, 0 if first else 2), call.values(1 if first else 0)
+    roles = SPLITS[call.op.kind]
+    numbers, data = _numbers(call, roles.axis), call.values(roles.data)
     if numbers is None:
         return None
     axis, at, parts = numbers[0] % len(data.shape), 0, list[Values]()
@@ -157,7 +153,7 @@ def _pad(call: OpCall) -> list[Values] | None:
     data = call.values(0)
     if pads is None or len(pads) != 2 * len(data.shape) or min(pads, default=0) < 0:
         return None
-    zero = Values(np.array([zero_point(call.result)], DTYPES[call.result.type_name]), True)
+    zero = Values(np.array([call.result.zero], DTYPES[call.result.type_name]), True)
     fill = call.values(2) if call.has(2) else zero
     if fill.size != 1:
         return None
@@ -173,9 +169,8 @@ def _pad(call: OpCall) -> list[Values] | None:
 
 def _gather(call: OpCall) -> list[Values] | None:
     places, data = call.values(1), call.values(0)
-    options = call.op.options
-    axis = (options.axis if options is not None else 0) % max(len(data.shape), 1)
-    if not places.known or getattr(options, "batchDims", 0):
+    axis = call.op.options.axis % max(len(data.shape), 1)
+    if not places.known or call.op.options.batch_dims:
         return None
     at = places.data.astype(np.int64)
     if at.size and not (at.min() >= 0 and at.max() < data.shape[axis]):
@@ -243,7 +238,7 @@ RULES = {
     "RESHAPE": _reshape_as_asked, "SQUEEZE": _reshape, "EXPAND_DIMS": _reshape,
     "TRANSPOSE": _transpose, "SLICE": _slice, "STRIDED_SLICE": _strided_slice,
     "CONCATENATION": _join, "PACK": _pack, "UNPACK": _unpack,
-    "SPLIT": _split, "SPLIT_V": _split, "PAD": _pad, "PADV2": _pad,
+    **dict.fromkeys(SPLITS, _split), "PAD": _pad, "PADV2": _pad,
     "GATHER": _gather, "DYNAMIC_UPDATE_SLICE": _update_slice, "BROADCAST_TO": _broadcast,
     "SHAPE": _of_shape, "RANK": _of_shape, "FILL": _fill, "REVERSE_V2": _reverse,
     "MIRROR_PAD": _mirror,

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.model.quantization import parameters
-from tflm_planner.model.schema import members
+from tflm_planner.model.schema import field_name
 
 Quantisation = tuple[str, tuple[float, ...], tuple[int, ...], int]
 
@@ -23,30 +22,18 @@ def quantisation(tensor: Tensor | None) -> Quantisation | None:
     many that are equal."""
     if tensor is None:
         return None
-    scales, points = parameters(tensor)
+    own = tensor.quantization
+    points = own.zero_points if own.scales else ()
     if len(set(points)) == 1:
         points = points[:1]
-    if not scales:
-        points = []
-    axis = int(tensor.quantization.quantizedDimension) if len(scales) > 1 else 0
-    return tensor.type_name, tuple(scales), tuple(points), axis
-
-
-def zero_point(tensor: Tensor) -> int:
-    """The first zero point; 0 without one, and for floats."""
-    _, points = parameters(tensor)
-    return points[0] if points and tensor.type_name not in ("float32", "float64") else 0
-
-
-def activation(op: Op) -> int:
-    """The fused activation; 0 without one."""
-    return int(getattr(op.options, "fusedActivationFunction", 0) or 0)
+    return tensor.type_name, own.scales, points, own.axis if own.is_per_channel else 0
 
 
 def options(op: Op, *left_out: str) -> tuple[tuple[str, Any], ...]:
-    """All options that are not at their default, by name."""
-    fields = {} if op.options is None else members(op.options)
-    plain = {name: _plain(value) for name, value in fields.items() if name not in left_out}
+    """All options that are not 0, by the schema's names. left_out: in our words."""
+    unwanted = {field_name(name) for name in left_out}
+    fields = op.options.fields().items()
+    plain = {name: _plain(value) for name, value in fields if name not in unwanted}
     return tuple(sorted((name, value) for name, value in plain.items() if value))
 
 

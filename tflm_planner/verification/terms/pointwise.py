@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.quantization import parameters, single_scale
 from tflm_planner.ops.axes import ELEMENT_WISE
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues, add
-from tflm_planner.verification.terms.parameters import activation, all_of, quantisation
+from tflm_planner.verification.terms.parameters import all_of, quantisation
 from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
 
 Array = npt.NDArray[Any]
@@ -52,7 +51,7 @@ def _is_alike_everywhere(call: OpCall) -> bool:
     """Whether each element is computed alike, of the elements that broadcasting pairs it with. Not
     where channels have scales of their own, and not where SELECT chooses whole rows."""
     tensors = (*call.op.operands(), *call.op.outputs)
-    by_channel = any(len(parameters(t)[0]) > 1 for t in tensors)
+    by_channel = any(t.quantization.is_per_channel for t in tensors)
     by_row = call.op.kind == "SELECT" and len({v.shape for v in call.operands if v}) > 1
     return not by_channel and not by_row
 
@@ -61,7 +60,7 @@ def _compute(call: OpCall) -> Values | None:
     """Integers computed of integers that are known."""
     operands = [v for v in call.operands if v is not None]
     integers = all(t.type_name in _INTEGERS for t in (*call.op.operands(), *call.op.outputs))
-    if not integers or not all(v.known for v in operands) or activation(call.op):
+    if not integers or not all(v.known for v in operands) or call.op.options.activation:
         return None
     dtype = DTYPES[call.result.type_name]
     if call.op.kind == "CAST":
@@ -83,9 +82,9 @@ def _mask(call: OpCall) -> Values | None:
     """Integers multiplied by a known mask of zeros and ones at scale one: left as they are, or
     what stands for zero."""
     for data, mask in ((0, 1), (1, 0)):
-        scales = single_scale(call.tensor(data)), single_scale(call.tensor(mask))
+        scales = call.tensor(data).quantization.single, call.tensor(mask).quantization.single
         ones = call.values(mask)
-        if not ones.known or scales[1] != (1.0, 0) or activation(call.op):
+        if not ones.known or scales[1] != (1.0, 0) or call.op.options.activation:
             continue
         if quantisation(call.tensor(data)) != quantisation(call.result) or scales[0] is None:
             continue

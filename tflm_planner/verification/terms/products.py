@@ -7,7 +7,7 @@ import numpy as np
 from tflm_planner.verification.terms import field, mixing
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
+from tflm_planner.verification.terms.parameters import is_float, quantisation
 from tflm_planner.verification.terms.sums import channel_keys, factors
 from tflm_planner.verification.terms.values import Values
 
@@ -19,7 +19,7 @@ def fully_connected(call: OpCall) -> list[Values] | None:
     """FULLY_CONNECTED: rows of the operand against rows of the weights."""
     if not call.has(1) or not _are_summed(call) or len(call.tensor(1).shape or ()) != 2:
         return None
-    if getattr(call.op.options, "weightsFormat", 0):  # rows are interleaved
+    if call.op.options.is_row_interleaved:
         return None
     outputs, inner = call.tensor(1).shape or (0, 0)
     rows = call.values(0).size // max(inner, 1)
@@ -60,7 +60,7 @@ def _by_computed_weights(call: OpCall, data: Residues) -> list[Values] | None:
 def _product_keys(call: OpCall, *name: object) -> mixing.Words:
     return mixing.key(
         *name, quantisation(call.tensor(0)), quantisation(call.tensor(1)),
-        quantisation(call.result), activation(call.op),
+        quantisation(call.result), call.op.options.activation,
     )  # fmt: skip
 
 
@@ -78,8 +78,8 @@ def batch_matmul(call: OpCall) -> list[Values] | None:
     if min(ranks) < 2 or not _are_summed(call) or len(call.shape) < max(ranks):
         return None
     sides = [call.centred_elements(0), call.centred_elements(1)]
-    for i, flag in enumerate(("adjX", "adjY")):
-        if getattr(call.op.options, flag, False):
+    for i, is_transposed in enumerate(call.op.options.transposes):
+        if is_transposed:
             sides[i] = sides[i].swapaxes(-1, -2)
         lead = len(call.shape) - ranks[i]
         sides[i] = sides[i].reshape(LANES, *(1 for _ in range(lead)), *sides[i].shape[1:])

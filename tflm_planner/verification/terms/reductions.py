@@ -37,13 +37,13 @@ def reduction(call: OpCall) -> list[Values] | None:
     count = int(np.prod([data.shape[a] for a in over]))
     ends = quantisation(call.tensor(0)), quantisation(call.result)
     # Releases of TFLM have had kernels of their own for some axes, which round otherwise.
-    form = len(data.shape), over, bool(getattr(call.op.options, "keepDims", False))
+    form = len(data.shape), over, call.op.options.keeps_dims
     return [call.mix(sums, call.op.kind, count, form, *ends).reshape(call.shape)]
 
 
 def _left(call: OpCall, shape: tuple[int, ...], over: tuple[int, ...]) -> list[int]:
     """What is left of a shape when some of its axes are reduced."""
-    if getattr(call.op.options, "keepDims", False):
+    if call.op.options.keeps_dims:
         return [1 if a in over else n for a, n in enumerate(shape)]
     return [n for a, n in enumerate(shape) if a not in over]
 

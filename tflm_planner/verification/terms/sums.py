@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
-from tflm_planner.model.quantization import parameters
 from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES
@@ -16,14 +15,14 @@ from tflm_planner.verification.terms.mixing import Words
 from tflm_planner.verification.terms.parameters import is_float, options, quantisation
 
 GEOMETRY = (
-    "padding", "strideH", "strideW", "dilationHFactor", "dilationWFactor", "depthMultiplier",
-    "keepNumDims", "asymmetricQuantizeInputs",
+    "padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor",
+    "depth_multiplier", "keep_num_dims", "asymmetric_quantize_inputs",
 )  # fmt: skip
 """Options of sums that say which elements are summed up, or nothing where all types are integers:
 terms have them in the sums themselves."""
 
 
-def _rescaling(op: Op, scales: list[float]) -> str:
+def _rescaling(op: Op, scales: tuple[float, ...]) -> str:
     """How scales become one factor of integers: FULLY_CONNECTED with one scale for all channels
     rounds the product of two scales to 24 bits first, which no other kernel does."""
     return "of a product" if op.kind == "FULLY_CONNECTED" and len(scales) == 1 else "of a channel"
@@ -42,8 +41,7 @@ def factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
 def _factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
     weights, tensor = call.values(operand).data, call.tensor(operand)
     if not is_float(tensor):
-        points = parameters(tensor)[1]
-        return weights.astype(np.int32) - (points[0] if points else 0)
+        return weights.astype(np.int32) - tensor.quantization.zero_point
     shape = weights.shape
     inner = np.arange(int(np.prod(shape[1:] if last == 3 else shape[:-1])), dtype=np.int64)
     places = inner.reshape(1, *shape[1:]) if last == 3 else inner.reshape(*shape[:-1], 1)
@@ -59,7 +57,7 @@ def channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | No
 
 def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:
     filters, result = call.tensor(weights), call.result
-    scales, points = parameters(filters)
+    scales, points = filters.quantization.scales, filters.quantization.zero_points
     channels = (result.shape or (0,))[-1]
     if not call.values(weights).known or len(set(points)) > 1 or len(scales) not in (
         0, 1, channels
@@ -76,5 +74,5 @@ def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | N
         call.tensor(bias).type_name if call.has(bias) else None, _rescaling(call.op, scales),
         options(call.op, *GEOMETRY),
     )  # fmt: skip
-    wide = np.broadcast_to(np.array(scales or [0.0]), channels)
+    wide = np.broadcast_to(np.array(scales or (0.0,)), channels)
     return mixing.keys(base, np.ascontiguousarray(wide), np.ascontiguousarray(shifts))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tflm_planner.transforms.minify import WEIGHTS
+from tflm_planner.ops.roles import PRODUCTS
+from tflm_planner.transforms.minify import PER_CHANNEL
 from tflm_planner.verification.terms import field, mixing
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
@@ -32,7 +33,8 @@ def hash_operands(
 
 def _digest(call: OpCall, state: Residues | None, variables: Sequence[int | None]) -> Residues:
     op = call.op
-    bias = WEIGHTS[op.kind][2] if op.kind in WEIGHTS else -1  # no kernel reads its quantisation
+    # No kernel reads the quantisation of such a bias.
+    bias = PRODUCTS[op.kind].bias if op.kind in PER_CHANNEL else -1
     tensors = [t for i, t in enumerate(op.inputs) if i != bias]
     shapes = [None if t is None else t.shape for t in (*op.inputs, *op.outputs)]
     between = [quantisation(t) for t in op.intermediates]

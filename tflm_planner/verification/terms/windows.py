@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
-from tflm_planner.model.quantization import parameters
+from tflm_planner.model.options import SAME_PADDING
 from tflm_planner.ops.window import Window, sliding_window
 from tflm_planner.verification.terms import field, mixing
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
+from tflm_planner.verification.terms.parameters import is_float, quantisation
 from tflm_planner.verification.terms.sums import channel_keys, factors
 from tflm_planner.verification.terms.values import Values, constant
 
@@ -69,7 +69,7 @@ def _is_plain(call: OpCall) -> bool:
     return kinds == ("float32", "float32") or (
         kinds[0] in ("int8", "int16")
         and kinds[1] in ("int8", "int4")
-        and not any(parameters(call.tensor(1))[1])
+        and not any(call.tensor(1).quantization.zero_points)
     )
 
 
@@ -226,7 +226,7 @@ def _least(tensor: Tensor) -> int | float:
 
 
 def _ends(call: OpCall) -> tuple[object, ...]:
-    return quantisation(call.tensor(0)), quantisation(call.result), activation(call.op)
+    return quantisation(call.tensor(0)), quantisation(call.result), call.op.options.activation
 
 
 def transposed_convolution(call: OpCall) -> list[Values] | None:
@@ -241,13 +241,13 @@ def transposed_convolution(call: OpCall) -> list[Values] | None:
     words = channel_keys(call, 2, 1, 3)
     if kinds not in (("float32",) * 2, ("int8",) * 2, ("int16", "int8")) or words is None:
         return None
-    if any(parameters(call.tensor(1))[1]):
+    if any(call.tensor(1).quantization.zero_points):
         return None
     image = call.centred_elements(2)
     weights = factors(call, 1, 3)
     _, batch, height, width, _ = image.shape
     count, *kernel, inner = constant(call.tensor(1)).shape
-    strides = call.op.options.strideH, call.op.options.strideW
+    strides = call.op.options.stride
     room = [(n - 1) * s + k for n, s, k in zip((height, width), strides, kernel, strict=True)]
     sums = np.zeros((LANES, batch, *room, count), np.int64)
     for i in range(kernel[0]):
@@ -268,7 +268,7 @@ def _cut(
     """The part of all sums that the result declares: behind the padding, zeros beyond."""
     sizes, lows = call.shape[1:3], list[int]()
     for size, k, stride in zip(sizes, kernel, strides, strict=True):
-        covered = size if call.op.options.padding == 0 else size - k + 1
+        covered = size if call.op.options.padding == SAME_PADDING else size - k + 1
         lows.append(max((-(-covered // stride) - 1) * stride + k - size, 0) // 2)
     part = sums[:, :, lows[0] : lows[0] + sizes[0], lows[1] : lows[1] + sizes[1]]
     missing = [n - have for n, have in zip(sizes, part.shape[2:4], strict=True)]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import WindowGeometry, low_paddings
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
@@ -78,15 +78,11 @@ def _window(op: Op) -> _FilterWindow | None:
     if not all(map(any, shapes)):
         return None
     (batch, *image, depth), (_, kernel_h, kernel_w, kernel_depth), (_, *output, out_depth) = shapes
-    stride = int(options.strideH), int(options.strideW)
-    dilation = (
-        int(getattr(options, "dilationHFactor", 1)),
-        int(getattr(options, "dilationWFactor", 1)),
-    )
+    stride, dilation, is_valid = options.stride, options.dilation, options.padding == VALID_PADDING
     return _FilterWindow(
         batch, (image[0], image[1]), (output[0], output[1]), (depth, out_depth),
         (kernel_h, kernel_w), stride, dilation,
-        low_paddings(image, (kernel_h, kernel_w), stride, dilation, int(options.padding) == 1),
+        low_paddings(image, (kernel_h, kernel_w), stride, dilation, is_valid),
         kernel_depth,
     )  # fmt: skip
 
@@ -203,16 +199,10 @@ def _fully_connected(op: Op, target: Target) -> Iterator[int]:
     channels = (op.outputs[0].shape or (1,))[-1]
     weights = op.operands()[1]
     if runs_as_convolution(op):
-        if scale_count(weights) <= 1:
+        if not weights.quantization.is_per_channel:
             yield 8 * channels  # one multiplier and one shift, spread over all channels
     elif needs_row_sums(op, target) and not keeps_row_sums(op, target):
         yield 4 * channels
-
-
-def scale_count(tensor: Tensor) -> int:
-    """Number of quantisation scales."""
-    scale: Any = None if tensor.quantization is None else tensor.quantization.scale
-    return 0 if scale is None else len(scale)
 
 
 def _batch_matmul(op: Op, target: Target) -> Iterator[int]:
@@ -235,7 +225,7 @@ def _transpose_conv(op: Op, target: Target) -> Iterator[int]:
         _shape_of_rank_4(data),
         _shape_of_rank_4(weights),
     )
-    stride_h, stride_w = int(op.options.strideH), int(op.options.strideW)
+    stride_h, stride_w = op.options.stride
     if max(stride_h, stride_w) <= 2 and depth > _REVERSE_ABOVE:
         column = kernel_h * kernel_w * depth
         yield _column_mve(column) if target.extension == "mve" else 4 * align_up(column, 4)

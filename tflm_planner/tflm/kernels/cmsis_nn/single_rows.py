@@ -17,14 +17,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tflm_planner.model.ir import Op
-from tflm_planner.ops.window import window_of
+from tflm_planner.ops.window import CONVOLUTIONS, window_of
 
 
 def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
     """Whether `op` computes the right bits on an image of one row: `width` columns, with `pad`
     more before them, and `out` results."""
     window = window_of(op)
-    if window is None or not op.kind.endswith("CONV_2D") or window.element != 1:
+    if window is None or op.kind not in CONVOLUTIONS or window.element != 1:
         return True
     kernel, stride, channels = window.kernel, window.stride[1], window.channels[0]
     if kernel[0] != 1 or kernel[1] == 1 or window.dilation[1] != 1 or stride * channels % 4:

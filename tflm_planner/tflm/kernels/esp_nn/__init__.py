@@ -12,9 +12,10 @@ are what they are with its other kernels.
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
-from tflm_planner.tflm.kernels.esp_nn.known_faults import assertion_of, fault_of
+from tflm_planner.tflm.kernels.esp_nn.known_faults import fault_of, groups_fault_of
 from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spell
 from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests, part_scratch_requests
 from tflm_planner.tflm.kernels.operands import element_type
@@ -49,7 +50,7 @@ class PlainEspNn(ReferenceKernels):
 
     def fault_of(self, op: Op, target: Target) -> str | None:
         """Convolutions in groups."""
-        return assertion_of(op)
+        return groups_fault_of(op)
 
 
 class EspNn(PlainEspNn):
@@ -84,7 +85,7 @@ class EspNn(PlainEspNn):
         return (EspNnBuild(name, target.extension, self.release),)
 
     def fault_of(self, op: Op, target: Target) -> str | None:
-        """Convolutions with padding on one side, groups, and SOFTMAX of several dimensions."""
+        """Convolutions with padding on one side or in groups, and SOFTMAX of several dimensions."""
         return fault_of(op, target, self.release)
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ class EspNn(PlainEspNn):
         shape = op.operands()[0].shape or ()
         if op.kind == "SOFTMAX" and len(shape) < 2:
             return "ESP-NN asks for scratch by a second dimension, which this tensor lacks"
-        large = op.kind.endswith("CONV_2D") and max(shape, default=0) > _MOST_ELEMENTS
+        large = op.kind in CONVOLUTIONS and max(shape, default=0) > _MOST_ELEMENTS
         return "ESP-NN keeps its dimensions in 16 bits, which are too few" if large else None
 
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op
-from tflm_planner.ops.window import Window
+from tflm_planner.ops.window import CONVOLUTIONS, Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.data_movement import Movement
 from tflm_planner.tflm.kernels.esp_nn.releases import (
-    RUNS_GROUPS,
+    ODD_DEPTHS_UNCOPIED,
     S3_COUNTS_ALIGNED_COPIES,
     Release,
 )
@@ -45,14 +45,14 @@ class EspNnBuild(KernelBuild):
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
         """As the reference where its kernel runs, or one that reads no later; None elsewhere."""
         by_reference = window.element != 1 or element_type(op, 1) == "int4"
-        if by_reference or (not window.undilated and op.kind.endswith("CONV_2D")):
+        if by_reference or (not window.undilated and op.kind in CONVOLUTIONS):
             return (ELEMENTWISE,)
         geometry = geometry_of(op)
         if self.extension != "pie-s3" or geometry is None:
             return None
         is_safe = _depthwise_reads_ahead if window.depthwise else _convolution_reads_no_later
         if op.kind == "CONV_2D" and window.groups > 1:
-            return (ELEMENTWISE,) if self.release >= RUNS_GROUPS else None
+            return None
         return (ELEMENTWISE,) if is_safe(geometry, self.release) else None
 
     def movement_of(self, op: Op) -> Movement | None:
@@ -69,7 +69,7 @@ def _convolution_reads_no_later(g: ConvShape, release: Release) -> bool:
     fallback for other depths (1.2.3) reads channels that fill no vector after it has stored; before
     it, the input was copied to fill vectors.
     """
-    return not g.pointwise or g.depth % 8 == 0 or release < RUNS_GROUPS
+    return not g.pointwise or g.depth % 8 == 0 or release < ODD_DEPTHS_UNCOPIED
 
 
 def _depthwise_reads_ahead(g: ConvShape, release: Release) -> bool:

@@ -11,13 +11,16 @@ espressif/esp-nn:
                                    further below or to the right, it reads what follows (issue 31)
     SOFTMAX, 3 dimensions or more  scratch is asked for by the second dimension, and written by the
                                    last one
-    1x1 in generic C, groups       every weight is taken to belong to all input channels
-    CONV_2D in groups              esp-tflite-micro 99f49e1 asserts that there is one; seen under
+    CONV_2D in groups              esp-tflite-micro 99f49e1 asserts that there is one; without
+                                   assertions it says that the input has as many channels as the
+                                   filter, so that no kernel learns of groups. Both were seen under
                                    emulation
-    FULLY_CONNECTED of several     vectors are loaded from addresses cut to 16 (issue 34): the
+    FULLY_CONNECTED of several     vectors are loaded from addresses cut to eight (issue 34): the
     rows                           second row starts elsewhere unless the length is a multiple
 
-Planning changes none of these. This module must not know plans.
+Planning changes none of these. Not among them is FULLY_CONNECTED with a scale for each channel
+(issue 22): every release here has its kernels (since 1.1.1), and it was esp-tflite-micro that did
+not call them, up to 1.3.3; 1.3.4 does. This module must not know plans.
 """
 
 from __future__ import annotations
@@ -27,7 +30,6 @@ from tflm_planner.ops.window import window_of
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.esp_nn.releases import (
     FC_TAKES_ANY_ADDRESS,
-    RUNS_GROUPS,
     S3_COUNTS_ALIGNED_COPIES,
     S3_PADS_BY_NEED,
     WIDER_S16_MARGIN,
@@ -43,11 +45,14 @@ from tflm_planner.tflm.kernels.esp_nn.scratch import (
 from tflm_planner.tflm.kernels.operands import dimension, element_type
 from tflm_planner.tflm.target import Target
 
-_ASSERTED = (
-    "esp-tflite-micro asserts that filters have all channels of the input: built with assertions, "
-    "which is ESP-IDF's default, CONV_2D in groups ends the program, planned or not; define NDEBUG "
-    "for esp_nn/conv.cc, or leave out the groups"
+_GROUPS = (
+    "esp-tflite-micro takes the input of a convolution to have as many channels as its filter: "
+    "CONV_2D in groups ends a program that is built with assertions, which is ESP-IDF's default, "
+    "and gives other sums without them, planned or not; make a convolution of each group"
 )
+_FC_LANES = 8
+"""Values that FULLY_CONNECTED of the S3 loads at once: its 16-bit kernel, which takes every input
+that does not start at a multiple of 16."""
 _ELSEWHERE = "planned or not; another padding, a later release, or CONFIG_NN_ANSI_C is right"
 
 
@@ -65,7 +70,7 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
     if geometry is None or window is None or not window.undilated:
         return None
     if op.kind == "CONV_2D" and window.groups > 1:
-        return _grouped_fault(geometry, target, release)
+        return _GROUPS
     if target.extension != "pie-s3":
         return None
     if op.kind == "DEPTHWISE_CONV_2D":
@@ -73,11 +78,14 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
     return _convolution_fault(geometry, release)
 
 
-def assertion_of(op: Op) -> str | None:
-    """Why a build with assertions ends at `op`, whatever the release; None where it does not."""
+def groups_fault_of(op: Op) -> str | None:
+    """Why `op`, a convolution in groups, is wrong whatever the release; None for others, and for
+    those that go to the reference kernel."""
     window = window_of(op) if op.kind == "CONV_2D" else None
-    grouped = window is not None and window.groups > 1 and window.undilated
-    return _ASSERTED if grouped and element_type(op) == "int8" else None
+    if window is None or window.groups == 1 or not window.undilated:
+        return None
+    by_reference = element_type(op) != "int8" or element_type(op, 1) == "int4"
+    return None if by_reference else _GROUPS
 
 
 def _softmax_fault(op: Op, release: Release) -> str | None:
@@ -91,22 +99,18 @@ def _softmax_fault(op: Op, release: Release) -> str | None:
 
 
 def _fully_connected_fault(op: Op, release: Release) -> str | None:
+    """Rows shorter than a vector are summed element by element; others are read from an address
+    that is a multiple of eight, or from a vector before it."""
     weights, result = op.inputs[1], op.outputs[0]
     length = 0 if weights is None else dimension(weights, -1)
-    if length % 16 == 0 or result.elements == dimension(result, -1):
+    is_one_row = result.elements == dimension(result, -1)
+    if is_one_row or length < _FC_LANES or length % _FC_LANES == 0:
         return None
     return (
-        f"ESP-NN {spell(release)} sums rows that do not start at a multiple of 16 bytes wrong on "
-        "the ESP32-S3 (esp-nn issue 34, mended in 1.2.6), planned or not; make their length a "
-        "multiple of 16"
+        f"ESP-NN {spell(release)} sums rows that do not start at a multiple of {_FC_LANES} bytes "
+        "wrong on the ESP32-S3 (esp-nn issue 34, mended in 1.2.6), planned or not; make their "
+        f"length a multiple of {_FC_LANES}"
     )
-
-
-def _grouped_fault(g: ConvShape, target: Target, release: Release) -> str | None:
-    pointwise = target.extension == "none" and g.kernel == (1, 1)
-    if release >= RUNS_GROUPS and not pointwise:
-        return _ASSERTED
-    return f"ESP-NN {spell(release)} knows no groups here and reads beyond the filter, {_ELSEWHERE}"
 
 
 def _depthwise_fault(g: ConvShape, release: Release) -> str | None:

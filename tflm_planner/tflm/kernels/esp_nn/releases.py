@@ -22,8 +22,8 @@ S3_COUNTS_ALIGNED_COPIES: Release = (1, 2, 1)
 WIDER_MARGIN: Release = (1, 2, 3)
 P4_HAS_OWN_PATHS: Release = (1, 2, 3)
 WIDER_S16_MARGIN: Release = (1, 2, 0)
-RUNS_GROUPS: Release = (1, 2, 3)
-"""From here on a convolution in groups goes to a kernel that knows groups."""
+ODD_DEPTHS_UNCOPIED: Release = (1, 2, 3)
+"""From here on the S3's 1x1 convolutions copy no input whose channels fill no vectors."""
 S3_PADS_BY_NEED: Release = (1, 2, 6)
 """From here on, if not earlier, the S3 pads the image of a convolution on each side by what its
 windows need there."""

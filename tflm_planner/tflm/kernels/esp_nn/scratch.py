@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.window import low_paddings
+from tflm_planner.model.options import VALID_PADDING
+from tflm_planner.ops.window import CONVOLUTIONS, low_paddings
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.esp_nn.releases import (
     P4_HAS_OWN_PATHS,
@@ -36,7 +37,7 @@ _S16_LIMIT = 48 * 1024
 """The same for copies as int16."""
 _P4_CACHE = 32768
 """Share of the P4's first-level cache that a tile may take."""
-Pair = tuple[int, int]
+IntPair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,11 @@ class ConvShape:
     """What Prepare hands to ESP-NN; pairs are (height, width). depth: input channels. channels:
     output channels. multiplier: output channels per input channel, of depthwise convolutions."""
 
-    image: Pair
-    output: Pair
-    kernel: Pair
-    stride: Pair
-    pad: Pair
+    image: IntPair
+    output: IntPair
+    kernel: IntPair
+    stride: IntPair
+    pad: IntPair
     depth: int
     channels: int
     multiplier: int = 1
@@ -69,7 +70,7 @@ class ConvShape:
         return self.kernel[0] * self.kernel[1]
 
     @property
-    def beyond(self) -> Pair:
+    def beyond(self) -> IntPair:
         """Rows below and columns at the right of the image that ESP-NN takes the windows to reach:
         often more than they do."""
         reach = [
@@ -81,7 +82,7 @@ class ConvShape:
         return reach[0], reach[1]
 
     @property
-    def trailing(self) -> Pair:
+    def trailing(self) -> IntPair:
         """Rows below and columns at the right of the image that the windows do reach."""
         reach = [
             (out - 1) * step + kernel - pad - size
@@ -91,7 +92,7 @@ class ConvShape:
         ]
         return max(reach[0], 0), max(reach[1], 0)
 
-    def elements_with(self, margins: Pair, channels: int) -> int:
+    def elements_with(self, margins: IntPair, channels: int) -> int:
         """Elements of the image with so many more rows and columns."""
         return (self.image[0] + margins[0]) * (self.image[1] + margins[1]) * channels
 
@@ -154,19 +155,18 @@ def softmax_width(op: Op) -> int:
 
 def geometry_of(op: Op) -> ConvShape | None:
     """The geometry of a convolution; None for others, and where shapes have other ranks."""
-    if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+    if op.kind not in CONVOLUTIONS:
         return None
     data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
     shapes = [_shape_of_rank_4(t) for t in (data, weights, result)]
     if not all(map(any, shapes)) or weights is None:
         return None
     (_, *image, depth), (_, *kernel, _), (_, *output, channels) = shapes
-    stride = int(options.strideH), int(options.strideW)
-    dilation = int(options.dilationHFactor), int(options.dilationWFactor)
+    stride, is_valid = options.stride, options.padding == VALID_PADDING
     return ConvShape(
         (image[0], image[1]), (output[0], output[1]), (kernel[0], kernel[1]), stride,
-        low_paddings(image, kernel, stride, dilation, int(options.padding) == 1),
-        depth, channels, int(getattr(options, "depthMultiplier", 1)),
+        low_paddings(image, kernel, stride, options.dilation, is_valid),
+        depth, channels, options.depth_multiplier,
     )  # fmt: skip
 
 

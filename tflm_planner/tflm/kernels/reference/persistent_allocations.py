@@ -69,8 +69,9 @@ def batch_matmul_parts(op: Op, target: Target) -> tuple[list[int], list[int], li
         return [eval_tensor, dims_bytes(tensor), data]
 
     quantized = [28] if left.type_name in ("int8", "int16") else []
-    copies = transposition(left) if getattr(op.options, "adjX", False) else []
-    if not getattr(op.options, "adjY", False):
+    is_left_transposed, is_right_transposed = op.options.transposes
+    copies = transposition(left) if is_left_transposed else []
+    if not is_right_transposed:
         copies += transposition(right)
     return quantized, copies, [dims_bytes(op.outputs[0])]
 

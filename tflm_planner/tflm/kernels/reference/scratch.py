@@ -74,8 +74,7 @@ def lstm_gate_bytes(op: Op) -> int:
     """Bytes of one gate buffer: batch x state, of the cell's type."""
     data = op.operands()[0]
     shape = data.shape or (1, 1, 1)
-    time_major = bool(getattr(op.options, "timeMajor", False))
-    batch = shape[1] if time_major and len(shape) == 3 else shape[0]
+    batch = shape[1] if op.options.is_time_major and len(shape) == 3 else shape[0]
     state = op.inputs[19] if len(op.inputs) > 19 else None
     width = (state.shape or (1,))[-1] if state is not None else 0
     return (4 if data.type_name == "float32" else 2) * batch * width

@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element
 from tflm_planner.report import svg
 from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import ParetoFront, ParetoPoint
-from tflm_planner.report.front_text import point_words, slowdown_text
+from tflm_planner.report.pareto_text import point_words, slowdown_text
 from tflm_planner.report.text import shorten
 
 WIDTH, HEIGHT = 1000, 420
@@ -94,7 +94,7 @@ class _FrontPlot:
         return HEIGHT - _BOTTOM
 
 
-def front_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str) -> str:
+def pareto_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str) -> str:
     """`front` by itself. inputs: bytes of all inputs (L0), which nothing is below. budget: bytes
     that the arena may take, if that was asked for."""
     plane = _plane(front, budget)

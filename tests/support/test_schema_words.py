@@ -1,0 +1,42 @@
+"""The generated TFLite schema stays in `model/`: nothing above names its fields, or reads `raw`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tests.conftest import ROOT
+from tflm_planner.model.schema import known_schema
+
+PACKAGE = ROOT / "tflm_planner"
+BELOW = (PACKAGE / "model", PACKAGE / "cost")
+"""`model/` is where they belong; rows of measurements have these names in files."""
+
+
+def fields_of_schema() -> set[str]:
+    """Names of fields that nobody would choose for something else: two words run together."""
+    names = {field for table in known_schema()["tables"].values() for field in table}
+    return {name for name in names if name != name.lower()}
+
+
+def words_of(path: Path) -> set[str]:
+    """Attributes, keywords and strings that a module uses."""
+    words = set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            words.add(node.attr)
+        elif isinstance(node, ast.keyword) and node.arg:
+            words.add(node.arg)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.add(node.value)
+    return words
+
+
+def test_no_module_above_reads_the_schemas_fields() -> None:
+    fields = {*fields_of_schema(), "raw"}
+    assert {"strideH", "zeroPoint", "quantizedDimension"} < fields
+    modules = [p for p in PACKAGE.rglob("*.py") if not p.is_relative_to(BELOW[0])]
+    assert len(modules) > 300, "the package was read"
+    found = {str(p.relative_to(PACKAGE)): words_of(p) & fields for p in modules}
+    found = {name: words for name, words in found.items() if words}
+    assert {Path(name).parts[0] for name in found} == {BELOW[1].name}, found
