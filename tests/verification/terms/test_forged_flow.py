@@ -4,7 +4,6 @@ another name, branches and loops exchanged, tiles of operators whose scale is th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,9 @@ from tests.models.build import Graph, Net
 from tests.models.handmade_flow import signature_per_subgraph
 from tests.transforms.tiled import quick_differences
 from tests.verification.terms.proofs import changed, proof
+from tflm_planner.model.edit import set_quantization
 from tflm_planner.model.ir import Model
+from tflm_planner.model.quantization import Quantization
 from tflm_planner.support.errors import ModelError
 
 ROW = (1, 4)
@@ -342,9 +343,9 @@ def test_parts_of_an_image_by_small_weights_are_not_the_image(kind: str) -> None
 
 
 def _scale_of_the_second(model: Model) -> None:
-    tensor = model.graphs[1].ops[0].outputs[0]
-    doubled = tuple(2 * s for s in tensor.quantization.scales)
-    tensor.quantization = replace(tensor.quantization, scales=doubled)
+    result = model.graphs[1].ops[0].outputs[0]
+    (scale,) = result.quantization.scales
+    set_quantization(result, Quantization.of([2 * scale], result.quantization.zero_point))
 
 
 def test_what_another_signature_offers_is_compared_too() -> None:
