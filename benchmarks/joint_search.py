@@ -1,31 +1,31 @@
 """Joint search for a board: a super-network of digits in photographs, evolution within the exact
 arena against drawing at random, and how often a count of activations is wrong about what fits.
 
-    python benchmarks/joint_search.py run FOLDER [--budget 64K] [--drawn 2000] [--record FILE]
-    python benchmarks/joint_search.py show FILE [--svg FILE]
+    python -m benchmarks.joint_search run FOLDER [--budget 64K] [--drawn 2000] [--record FILE]
+    python -m benchmarks.joint_search show FILE [--svg FILE]
+    python -m benchmarks.joint_search time FILE
 
 FOLDER keeps what is found (verdicts and accuracies in SQLite, weights), so that a run that was
 ended goes on. It gets the winner's files: the int8 model, planned and proved, and its C++ sources.
 `--record` writes every network that was drawn; `show` prints the tables of such a file, and draws
-its picture ([docs/joint-search.md](../docs/joint-search.md)). `--address` of a Dask scheduler has
+its picture ([docs/joint-search.md](../docs/joint-search.md)), `time` judges some of its networks
+anew, alone in this process, and says how long verdicts take. `--address` of a Dask scheduler has
 verdicts found on a cluster.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
-import json
-import resource
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from benchmarks.joint_record import TESTS, SearchRecord
 from tflm_planner.codesign.joint.evolution import (
     DrawnNetwork,
     EvolutionOptions,
@@ -34,7 +34,13 @@ from tflm_planner.codesign.joint.evolution import (
     SearchHistory,
     search,
 )
-from tflm_planner.codesign.joint.memory import QUICK_TILES, BoardLimits, MemoryVerdict
+from tflm_planner.codesign.joint.memory import (
+    QUICK_TILES,
+    BoardLimits,
+    FitQuestion,
+    MemoryVerdict,
+    judge,
+)
 from tflm_planner.codesign.joint.search_svg import search_svg
 from tflm_planner.codesign.joint.space import Genes, SearchSpace, StageShape
 from tflm_planner.codesign.training.data import DataSet, load_data, resized
@@ -59,10 +65,6 @@ SAMPLE = 500
 """Networks whose exact arena is compared with the count of activations."""
 SUPER = SuperRecipe(Recipe(epochs=3, shift=2), Recipe(epochs=4, rate=0.05, shift=2))
 LAST = Recipe(epochs=8, rate=0.02, shift=2)
-TESTS = (
-    (False, "flash"), (False, "floor"), (False, "time"), (True, "stock"), (True, "plan"),
-    (True, "tiles"), (False, "plan"), (False, "tiles"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -112,153 +114,26 @@ def kept_score(network: SuperNetwork, parts: Parts, store: ResultStore) -> Score
     return score
 
 
-# --- what was drawn -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SearchRecord:
-    """What a run of searches drew. about: limits, seconds. sample: verdicts of random networks,
-    each with its exact arena, planned whole."""
-
-    about: Mapping[str, Any]
-    histories: Mapping[str, SearchHistory]
-    sample: Sequence[MemoryVerdict]
-
-    def write(self, path: Path) -> None:
-        """A line for what it is about, then one for each network."""
-        rows: list[Mapping[str, Any]] = [dict(self.about)]
-        for name, history in self.histories.items():
-            rows += [
-                {"search": name, "genes": c.genes, "accuracy": c.accuracy, **asdict(c.verdict)}
-                for c in history.candidates
-            ]
-        rows += [{"search": "sample", **asdict(verdict)} for verdict in self.sample]
-        with gzip.GzipFile(path, "wb", mtime=0) as file:
-            file.writelines(json.dumps(row).encode() + b"\n" for row in rows)
-
-    @staticmethod
-    def read(path: Path) -> SearchRecord:
-        """What `write` wrote."""
-        with gzip.open(path, "rt") as file:
-            about, *rows = map(json.loads, file)
-        histories: dict[str, SearchHistory] = {}
-        sample: list[MemoryVerdict] = []
-        for row in rows:
-            name = row.pop("search")
-            if name == "sample":
-                sample.append(MemoryVerdict(**row))
-                continue
-            genes, accuracy = tuple(row.pop("genes")), row.pop("accuracy")
-            drawn = DrawnNetwork(genes, MemoryVerdict(**row), accuracy)
-            histories.setdefault(name, SearchHistory()).candidates.append(drawn)
-        return SearchRecord(about, histories, sample)
-
-    def show(self) -> Iterator[str]:
-        """All tables."""
-        yield from (f"{name}: {value}" for name, value in self.about.items())
-        yield tests_table(self.histories)
-        yield progress_table(self.histories)
-        budget = self.about["arena"]
-        budgets = (budget // 2, budget * 3 // 4, budget, budget * 3 // 2)
-        yield count_table(self.sample, budgets)
-        yield schedule_table(self.histories, budget)
-
-
-def tests_table(histories: Mapping[str, SearchHistory]) -> str:
-    """How many networks each test decided on."""
-    heads = [f"{name} {'fits' if fits else 'rejects'}" for fits, name in TESTS]
-    lines = [f"| search | drawn | {' | '.join(heads)} | scored | best |",
-             "|---|" + "--:|" * (3 + len(heads))]  # fmt: skip
-    for name, history in histories.items():
-        tests, scored = history.tests(), len({c.genes for c in history.scored})
-        cells = [f"{tests[column]:,}" for column in TESTS]
-        best = history.scored[0]
-        lines.append(
-            f"| {name} | {len(history.candidates):,} | {' | '.join(cells)} | {scored:,} | "
-            f"{100 * (best.accuracy or 0):.1f} % |"
-        )
-    return "\n".join(lines)
-
-
-def count_table(sample: Sequence[MemoryVerdict], budgets: Sequence[int]) -> str:
-    """How often the count of activations says otherwise than the exact arena of the plan."""
-    lines = ["| budget | fit | count accepts | of these too large | count refuses what fits |",
-             "|--:|--:|--:|--:|--:|"]  # fmt: skip
-    for budget in budgets:
-        pairs = [(v.counted <= budget, (v.arena or 0) <= budget) for v in sample]
-        lines.append(f"| {budget:,} | {_pairs(pairs)} |")
-    return "\n".join(lines)
-
-
-def progress_table(histories: Mapping[str, SearchHistory]) -> str:
-    """The best accuracy after so many networks were scored."""
-    curves = {name: list(_best_so_far(history)) for name, history in histories.items()}
-    most = min(map(len, curves.values()))
-    marks = [n for n in (10, 20, 50, 100, 200, 500, 1000, 2000) if n < most] + [most]
-    lines = [f"| search | {' | '.join(f'{n:,}' for n in marks)} |", "|---|" + "--:|" * len(marks)]
-    for name, curve in curves.items():
-        cells = (f"{100 * curve[n - 1]:.1f} %" for n in marks)
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _best_so_far(history: SearchHistory) -> Iterator[float]:
-    """After each network that was scored for the first time."""
-    best, seen = 0.0, set[Genes]()
-    for candidate in history.candidates:
-        if candidate.accuracy is not None and candidate.genes not in seen:
-            seen.add(candidate.genes)
-            best = max(best, candidate.accuracy)
-            yield best
-
-
-def schedule_table(histories: Mapping[str, SearchHistory], budget: int) -> str:
-    """The same of the networks that the searches drew and no other limit refused: may they be
-    tiled, then the count refuses more of what fits."""
-    lines = ["| search | in time | fit | count accepts | of these too large | count refuses what "
-             "fits |", "|---|--:|--:|--:|--:|--:|"]  # fmt: skip
-    for name, history in histories.items():
-        verdicts = {c.genes: c.verdict for c in history.candidates}.values()
-        judged = [v for v in verdicts if v.by in ("stock", "plan", "tiles")]
-        pairs = [(v.counted <= budget, v.fits) for v in judged]
-        lines.append(f"| {name} | {len(judged):,} | {_pairs(pairs)} |")
-    return "\n".join(lines)
-
-
-def _pairs(pairs: Sequence[tuple[bool, bool]]) -> str:
-    """Cells of pairs: whether the count accepts a network, whether it fits."""
-    fitting = sum(fits for _, fits in pairs)
-    accepted = sum(counted for counted, _ in pairs)
-    wrong = sum(counted and not fits for counted, fits in pairs)
-    lost = sum(fits and not counted for counted, fits in pairs)
-    return f"{fitting:,} | {accepted:,} | {wrong:,} | {lost:,}"
-
-
 # --- the run --------------------------------------------------------------------------------------
-
-
-def processor_seconds() -> float:
-    """Of this process, and of its children that have ended."""
-    uses = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
 @dataclass
 class Stopwatch:
-    """Seconds of steps. by_step: by the clock, and of all processors here."""
+    """Seconds of steps. by_step: by the clock, and of processors for this process alone, which
+    trains and scores; verdicts are found by others."""
 
     by_step: dict[str, tuple[float, float]]
 
     def time(self, step: str, began: tuple[float, float]) -> None:
         """Note a step that ends now."""
-        spent = (time.monotonic() - began[0], processor_seconds() - began[1])
+        spent = (time.monotonic() - began[0], time.process_time() - began[1])
         self.by_step[step] = (round(spent[0], 1), round(spent[1], 1))
         print(f"{step}: {spent[0]:.0f} s, {spent[1]:.0f} s of processor time here", flush=True)
 
 
 def now() -> tuple[float, float]:
     """The clock, and processor seconds."""
-    return time.monotonic(), processor_seconds()
+    return time.monotonic(), time.process_time()
 
 
 def searches(
@@ -364,6 +239,28 @@ def run(given: argparse.Namespace, engine: JobEngine) -> None:
         watch.time(f"finish {name}", began)
 
 
+def timed(record: SearchRecord, each: int = 12) -> Iterator[str]:
+    """Processor seconds of a verdict, by what decided: of the first networks of each kind that
+    evolution drew, judged in this process; and what all that it drew took at that rate."""
+    about, evolved = record.about, record.histories["evolution"]
+    target = api.load_target(about["target"])
+    limits = BoardLimits(target, about["arena"], about["flash"], about["instructions"], QUICK_TILES)
+    judge(FitQuestion(SPACE.decode(SPACE.smallest).chain(), replace(limits, arena=9000)))  # warm
+    means: dict[tuple[bool, str], float] = {}
+    for kind in TESTS:
+        drawn = [c for c in evolved.candidates if (c.verdict.fits, c.verdict.by) == kind][:each]
+        if drawn:
+            began = time.process_time()
+            for candidate in drawn:
+                judge(FitQuestion(SPACE.decode(candidate.genes).chain(), limits))
+            means[kind] = (time.process_time() - began) / len(drawn)
+            words = "fits" if kind[0] else "rejects"
+            yield f"{kind[1]} {words}: {means[kind]:.3f} s each, of {len(drawn)}"
+    counts = Counter((c.verdict.fits, c.verdict.by) for c in evolved.candidates)
+    total = sum(means[kind] * number for kind, number in counts.items())
+    yield f"all {len(evolved.candidates):,}: {total:.0f} s"
+
+
 def main() -> None:
     """A run, or what an earlier one recorded."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -380,7 +277,12 @@ def main() -> None:
     showing = verbs.add_parser("show")
     showing.add_argument("file", type=Path)
     showing.add_argument("--svg", type=Path)
+    verbs.add_parser("time").add_argument("file", type=Path)
     given = parser.parse_args()
+    if given.verb == "time":
+        for line in timed(SearchRecord.read(given.file)):
+            print(line, flush=True)
+        return
     if given.verb == "show":
         record = SearchRecord.read(given.file)
         print("\n\n".join(record.show()))
