@@ -56,10 +56,15 @@ def _scene(
     digit: Array, parts: Sequence[Array], resize: Resize, random: np.random.Generator
 ) -> Array:
     part = parts[int(random.integers(len(parts)))]
-    top, left = (int(random.integers(size - SIDE + 1)) for size in part.shape)
+    top, left = _corner(part.shape[0] - SIDE, part.shape[1] - SIDE, random)
     scene = DARKNESS * part[top : top + SIDE, left : left + SIDE]
     side = int(random.integers(SMALLEST, LARGEST + 1))
-    top, left = (int(random.integers(SIDE - side + 1)) for _ in range(2))
+    top, left = _corner(SIDE - side, SIDE - side, random)
     place = (slice(top, top + side), slice(left, left + side))
     scene[place] = np.maximum(scene[place], resize(digit[None], side)[0, ..., 0])
     return scene[..., None]
+
+
+def _corner(lowest: int, rightmost: int, random: np.random.Generator) -> tuple[int, int]:
+    """Any row and column up to these."""
+    return int(random.integers(lowest + 1)), int(random.integers(rightmost + 1))
