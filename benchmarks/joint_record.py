@@ -29,7 +29,7 @@ TESTS: tuple[tuple[bool, Test], ...] = (
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """What a run of searches drew. about: limits, seconds. sample: verdicts of random networks,
+    """What a run of searches drew. about: limits. sample: verdicts of random networks,
     each with its exact arena, planned whole."""
 
     about: Mapping[str, Any]
@@ -84,11 +84,10 @@ def tests_table(histories: Mapping[str, SearchHistory]) -> str:
     for name, history in histories.items():
         tests, scored = history.tests(), len({c.genes for c in history.scored})
         cells = [f"{tests[column]:,}" for column in TESTS]
-        best = history.scored[0]
-        lines.append(
-            f"| {name} | {len(history.candidates):,} | {' | '.join(cells)} | {scored:,} | "
-            f"{100 * (best.accuracy or 0):.1f} % |"
-        )
+        best = max((c.accuracy or 0 for c in history.scored), default=None)
+        shown = "-" if best is None else f"{100 * best:.1f} %"
+        drawn = len(history.candidates)
+        lines.append(f"| {name} | {drawn:,} | {' | '.join(cells)} | {scored:,} | {shown} |")
     return "\n".join(lines)
 
 

@@ -4,13 +4,15 @@ arena against drawing at random, and how often a count of activations is wrong a
     python -m benchmarks.joint_search run FOLDER [--budget 64K] [--drawn 2000] [--record FILE]
     python -m benchmarks.joint_search show FILE [--svg FILE]
     python -m benchmarks.joint_search time FILE
+    python -m benchmarks.joint_search ask [--budget 32K] [--drawn 200]
 
 FOLDER keeps what is found (verdicts and accuracies in SQLite, weights), so that a run that was
 ended goes on. It gets the winner's files: the int8 model, planned and proved, and its C++ sources.
 `--record` writes every network that was drawn; `show` prints the tables of such a file, and draws
 its picture ([docs/joint-search.md](../docs/joint-search.md)), `time` judges some of its networks
-anew, alone in this process, and says how long verdicts take. `--address` of a Dask scheduler has
-verdicts found on a cluster.
+anew, alone in this process, and says how long verdicts take. `ask` only asks whether random
+networks fit, tiles permitted, and how often the count is wrong; nothing is trained. `--address` of
+a Dask scheduler has verdicts found on a cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.joint_record import TESTS, SearchRecord
+from benchmarks.joint_record import TESTS, SearchRecord, schedule_table, tests_table
 from tflm_planner.codesign.joint.evolution import (
     DrawnNetwork,
     EvolutionOptions,
@@ -117,18 +119,11 @@ def kept_score(network: SuperNetwork, parts: Parts, store: ResultStore) -> Score
 # --- the run --------------------------------------------------------------------------------------
 
 
-@dataclass
-class Stopwatch:
-    """Seconds of steps. by_step: by the clock, and of processors for this process alone, which
-    trains and scores; verdicts are found by others."""
-
-    by_step: dict[str, tuple[float, float]]
-
-    def time(self, step: str, began: tuple[float, float]) -> None:
-        """Note a step that ends now."""
-        spent = (time.monotonic() - began[0], time.process_time() - began[1])
-        self.by_step[step] = (round(spent[0], 1), round(spent[1], 1))
-        print(f"{step}: {spent[0]:.0f} s, {spent[1]:.0f} s of processor time here", flush=True)
+def took(step: str, began: tuple[float, float]) -> None:
+    """Say how long a step took that ends now: by the clock, and of processors for this process
+    alone, which trains and scores; verdicts are found by others."""
+    clock, processor = (end - start for end, start in zip(now(), began, strict=True))
+    print(f"{step}: {clock:.0f} s, {processor:.0f} s of processor time here", flush=True)
 
 
 def now() -> tuple[float, float]:
@@ -136,18 +131,16 @@ def now() -> tuple[float, float]:
     return time.monotonic(), time.process_time()
 
 
-def searches(
-    judging: Judging, score: Score, drawn: int, watch: Stopwatch
-) -> dict[str, SearchHistory]:
+def searches(judging: Judging, score: Score, drawn: int) -> dict[str, SearchHistory]:
     """Evolution, and as many scored networks drawn at random."""
     began = now()
     evolved = search(judging, score, EvolutionOptions(drawn), _say)
-    watch.time("evolution", began)
+    took("evolution", began)
     scored = len({c.genes for c in evolved.scored})
     options = EvolutionOptions(10 * drawn, scored, seed=1, evolves=False)
     began = now()
     chance = search(judging, score, options, _say)
-    watch.time("random", began)
+    took("random", began)
     return {"evolution": evolved, "random": chance}
 
 
@@ -156,6 +149,17 @@ def sample_of(judging: Judging) -> list[MemoryVerdict]:
     random = np.random.default_rng(2)
     limits = replace(judging.limits, tiles=None, flash=None, instructions=None, exact=True)
     return replace(judging, limits=limits).verdicts([SPACE.random(random) for _ in range(SAMPLE)])
+
+
+def ask(limits: BoardLimits, drawn: int, engine: JobEngine) -> Iterator[str]:
+    """What decides about random networks, and how often the count is wrong about them."""
+    random = np.random.default_rng(3)
+    genes = [SPACE.random(random) for _ in range(drawn)]
+    verdicts = Judging(SPACE, limits, engine).verdicts(genes)
+    candidates = [DrawnNetwork(g, v) for g, v in zip(genes, verdicts, strict=True)]
+    histories = {"random": SearchHistory(candidates)}
+    yield tests_table(histories)
+    yield schedule_table(histories, limits.arena)
 
 
 def finish(
@@ -212,23 +216,27 @@ def _say(words: str) -> None:
     print(words, flush=True)
 
 
+def limits_of(given: argparse.Namespace) -> BoardLimits:
+    """Of the command line."""
+    sizes = parse_size(given.budget), parse_size(given.flash)
+    return BoardLimits(api.load_target(given.target), *sizes, INSTRUCTIONS, QUICK_TILES)
+
+
 def run(given: argparse.Namespace, engine: JobEngine) -> None:
     """All of it, one after the other."""
-    data, watch = load_data("scenes"), Stopwatch({})
+    data = load_data("scenes")
     parts = split(data)
-    target = api.load_target(given.target)
-    sizes = parse_size(given.budget), parse_size(given.flash)
-    limits = BoardLimits(target, *sizes, INSTRUCTIONS, QUICK_TILES)
+    limits = limits_of(given)
     began = now()
     network = super_network(parts, given.folder)
-    watch.time("super-network", began)
+    took("super-network", began)
     with ResultStore(given.folder / "results.sqlite") as store:
         judging = Judging(SPACE, limits, engine, store)
         score = kept_score(network, parts, store)
-        histories = searches(judging, score, given.drawn, watch)
+        histories = searches(judging, score, given.drawn)
         sample = sample_of(judging)
     about = {"target": given.target, "arena": limits.arena, "flash": limits.flash,
-             "instructions": INSTRUCTIONS, "seconds": watch.by_step}  # fmt: skip
+             "instructions": INSTRUCTIONS}  # fmt: skip
     record = SearchRecord(about, histories, sample)
     if given.record is not None:
         record.write(given.record)
@@ -236,7 +244,7 @@ def run(given: argparse.Namespace, engine: JobEngine) -> None:
     for name, history in histories.items():
         began = now()
         print(finish(name, network, history.scored[0], data, limits, given.folder))
-        watch.time(f"finish {name}", began)
+        took(f"finish {name}", began)
 
 
 def timed(record: SearchRecord, each: int = 12) -> Iterator[str]:
@@ -261,38 +269,46 @@ def timed(record: SearchRecord, each: int = 12) -> Iterator[str]:
     yield f"all {len(evolved.candidates):,}: {total:.0f} s"
 
 
-def main() -> None:
-    """A run, or what an earlier one recorded."""
+def arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    running = verbs.add_parser("run")
+    running, asking = verbs.add_parser("run"), verbs.add_parser("ask")
     running.add_argument("folder", type=Path)
-    running.add_argument("--target", default="nano33ble")
-    running.add_argument("--budget", default="64K")
-    running.add_argument("--flash", default="96K")
-    running.add_argument("--drawn", type=int, default=2000)
-    running.add_argument("--workers", type=int, default=2)
-    running.add_argument("--address")
     running.add_argument("--record", type=Path)
+    for verb, budget, drawn in ((running, "64K", 2000), (asking, "32K", 200)):
+        verb.add_argument("--target", default="nano33ble")
+        verb.add_argument("--budget", default=budget)
+        verb.add_argument("--flash", default="96K")
+        verb.add_argument("--drawn", type=int, default=drawn)
+        verb.add_argument("--workers", type=int, default=2)
+        verb.add_argument("--address")
     showing = verbs.add_parser("show")
     showing.add_argument("file", type=Path)
     showing.add_argument("--svg", type=Path)
     verbs.add_parser("time").add_argument("file", type=Path)
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """A run, or what an earlier one recorded."""
+    given = arguments()
     if given.verb == "time":
         for line in timed(SearchRecord.read(given.file)):
             print(line, flush=True)
-        return
-    if given.verb == "show":
+    elif given.verb == "show":
         record = SearchRecord.read(given.file)
         print("\n\n".join(record.show()))
         if given.svg is not None:
             given.svg.write_text(search_svg(record.histories, record.about["arena"]))
-        return
-    make_folder(given.folder)
-    imports = ("tflm_planner.codesign.joint.memory",)
-    with engine_at(given.address, given.workers, imports) as engine:
-        run(given, engine)
+    else:
+        imports = ("tflm_planner.codesign.joint.memory",)
+        with engine_at(given.address, given.workers, imports) as engine:
+            if given.verb == "ask":
+                print("\n\n".join(ask(limits_of(given), given.drawn, engine)))
+            else:
+                make_folder(given.folder)
+                run(given, engine)
 
 
 if __name__ == "__main__":
