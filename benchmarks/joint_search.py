@@ -79,7 +79,7 @@ class Parts:
 
 
 def split(data: DataSet) -> Parts:
-    """The last digits of a random order are kept from training, with all scenes of theirs, which
+    """The first digits of a random order are kept from training, with all scenes of theirs, which
     lie together."""
     order = np.random.default_rng(1).permutation(len(data.images) // SCENES_OF_ONE)
     images = (SCENES_OF_ONE * order[:, None] + np.arange(SCENES_OF_ONE)).ravel()

@@ -81,12 +81,13 @@ class FitQuestion:
 
 @dataclass(frozen=True)
 class _Schedule:
-    """How a network runs. by: which kind of schedule it is. arena, file_bytes: bytes."""
+    """How a network runs. by: which kind of schedule it is. arena, file_bytes: bytes. is_quick:
+    whether it keeps to the instructions that are allowed."""
 
     by: Test
     arena: int
     file_bytes: int
-    instructions: int
+    is_quick: bool
 
 
 def judge(question: FitQuestion) -> MemoryVerdict:
@@ -97,15 +98,15 @@ def judge(question: FitQuestion) -> MemoryVerdict:
     if bound is not None and not limits.exact:
         return MemoryVerdict(False, bound, macs, counted)
     data = build(chain)
-    instructions = latency_of(read_model(data), limits.target).instructions
-    if bound is None and not _is_quick(instructions, limits):
+    is_quick = limits.instructions is None or _instructions(data, limits) <= limits.instructions
+    if bound is None and not is_quick:
         bound = "time"
         if not limits.exact:
             return MemoryVerdict(False, bound, macs, counted)
-    found = _schedule(data, limits, instructions)
+    found = _schedule(data, limits, is_quick=is_quick)
     if bound is None and limits.flash is not None and found.file_bytes > limits.flash:
         bound = "flash"
-    if bound is None and not _is_quick(found.instructions, limits):
+    if bound is None and not found.is_quick:
         bound = "time"
     fits = bound is None and found.arena <= limits.arena
     return MemoryVerdict(fits, bound or found.by, macs, counted, found.arena, found.file_bytes)
@@ -120,28 +121,31 @@ def _bound(chain: Chain, limits: BoardLimits) -> Test | None:
     return "floor" if floor > limits.arena else None
 
 
-def _is_quick(instructions: int, limits: BoardLimits) -> bool:
-    return limits.instructions is None or instructions <= limits.instructions
+def _instructions(data: bytes, limits: BoardLimits) -> int:
+    """Of the network as it is."""
+    return latency_of(read_model(data), limits.target).instructions
 
 
-def _schedule(data: bytes, limits: BoardLimits, instructions: int) -> _Schedule:
+def _schedule(data: bytes, limits: BoardLimits, *, is_quick: bool) -> _Schedule:
     """The first schedule that fits: TFLM's own, in the best order and places, in tiles. Else the
-    last one. instructions: of the network as it is."""
+    last one. is_quick: whether the network as it is keeps to the instructions."""
     arena = arena_in(data, limits.target)[1].arena
     if arena <= limits.arena and not limits.exact:
-        return _Schedule("stock", arena, len(data), instructions)
-    search = MemoryOptions(kernels=kernels_of(limits.target))
-    options = PlanOptions(search, budget=limits.arena, verify=None)
-    planned = _planned("plan", data, options)
+        return _Schedule("stock", arena, len(data), is_quick)
+    planned = _planned("plan", data, limits)
     if planned.arena <= limits.arena or limits.tiles is None:
         return planned
-    return _planned("tiles", data, replace(options, tiles=limits.tiles))
+    return _planned("tiles", data, limits)
 
 
-def _planned(by: Test, data: bytes, options: PlanOptions) -> _Schedule:
+def _planned(by: Test, data: bytes, limits: BoardLimits) -> _Schedule:
+    search = MemoryOptions(kernels=kernels_of(limits.target))
+    tiles = limits.tiles if by == "tiles" else None
+    options = PlanOptions(search, tiles, budget=limits.arena, verify=None)
     file: PlannedFile = Planning(data, Stop(), silent).plan(options).file
-    target = options.search.kernels.target
-    return _Schedule(by, file.inspection.arena.arena, len(file.data), file.instructions(target))
+    most = limits.instructions
+    is_quick = most is None or file.instructions(limits.target) <= most
+    return _Schedule(by, file.inspection.arena.arena, len(file.data), is_quick)
 
 
 def counted_activations(chain: Chain) -> int:
