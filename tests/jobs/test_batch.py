@@ -19,6 +19,7 @@ import pytest
 from tests.cli.plain_plans import PLAIN
 from tests.command import Run
 from tests.conftest import CNN, ROOT
+from tests.jobs.dask_workers import two_dask_workers
 from tests.jobs.work import pid_of
 from tests.models.small import narrow_rows
 from tests.processes import posix_only
@@ -219,39 +220,24 @@ def test_ctrl_c_keeps_what_is_done(models: Path, run, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_workers_of_a_cluster_one_killed(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
+    pytest.importorskip("distributed")
     from tests.jobs.work import Task, square
     from tflm_planner.jobs.cluster import ClusterEngine
 
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with distributed.LocalCluster(
-        n_workers=0, dashboard_address=None, processes=True, silence_logs=50
-    ) as cluster:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
-        workers = [
-            subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard", "--no-nanny"],
-                             env=environment, stderr=subprocess.DEVNULL)
-            for _ in range(2)
-        ]  # fmt: skip
-        killed: list[int] = []
-        try:
-            with ClusterEngine(cluster.scheduler_address) as engine:
-                results: dict[int, object] = {}
-                tasks = [Task(n, tmp_path, waits=n > 0) for n in range(12)]
-                for number, result in engine.results(square, tasks):
-                    results[number] = result
-                    if not killed:
-                        while not (begun := list(tmp_path.glob("begun-[1-9]*-0-*"))):
-                            time.sleep(0.05)
-                        killed = [pid_of(begun[0].name)]
-                        os.kill(killed[0], signal.SIGKILL)
-                        (tmp_path / "go").touch()
-        finally:
-            for worker in workers:
-                worker.kill()
-                worker.wait()
+    killed: list[int] = []
+    results: dict[int, object] = {}
+    with two_dask_workers() as dask, ClusterEngine(dask.address) as engine:
+        tasks = [Task(n, tmp_path, waits=n > 0) for n in range(12)]
+        for number, result in engine.results(square, tasks):
+            results[number] = result
+            if not killed:
+                while not (begun := list(tmp_path.glob("begun-[1-9]*-0-*"))):
+                    time.sleep(0.05)
+                killed = [pid_of(begun[0].name)]
+                os.kill(killed[0], signal.SIGKILL)
+                (tmp_path / "go").touch()
     assert results == {n: n * n for n in range(12)}
-    assert killed[0] in {worker.pid for worker in workers}
+    assert killed[0] in {worker.pid for worker in dask.workers}
     assert len(list(tmp_path.glob("begun-*"))) > 12
 
 

