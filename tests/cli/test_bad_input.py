@@ -50,6 +50,7 @@ def test_a_wrong_identifier_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["chain", "while_loop", "metadata"])
+@pytest.mark.mostly_slow(fast=1)
 def test_truncated_at_every_length(name: str) -> None:
     """Only what lies behind all tables (padding, the last string's zero) may be missing. Of larger
     files, one length in seven."""

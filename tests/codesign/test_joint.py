@@ -176,6 +176,7 @@ def judging(store: ResultStore | None = None, workers: int = 1) -> Judging:
     return Judging(SPACE, LIMITS, engine, store)
 
 
+@pytest.mark.slow
 def test_evolution_finds_more_than_chance() -> None:
     evolved = search(judging(), value, OPTIONS, silent)
     assert len(evolved.candidates) == 72 and sum(evolved.tests().values()) == 72

@@ -247,6 +247,7 @@ def test_it_learns(trained: Trainable, digits: DataSet) -> None:
     assert trained.accuracy(digits.test_images, digits.test_labels) > 0.93
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was_ended(
     trained: Trainable, digits: DataSet, tmp_path: Path
 ) -> None:

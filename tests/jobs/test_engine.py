@@ -85,6 +85,7 @@ def test_who_stops_to_iterate_ends_the_processes(tmp_path: Path) -> None:
         assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.slow
 def test_no_cluster_is_a_wrong_address() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(UsageError, match="no Dask scheduler answers"):

@@ -120,8 +120,6 @@ class SegmentSearch:
     def _shares(self, modes: int) -> Sequence[float]:
         """The share of the work that is left for each of so many modes."""
         budget = self._budget
-        if modes == len(budget.shares_without_copies) and not self._allows_copies:
-            return budget.shares_without_copies
         if modes == 3:
             return (*budget.mode_shares[:2], budget.mode_shares[3])
         return budget.mode_shares[len(budget.mode_shares) - modes :]

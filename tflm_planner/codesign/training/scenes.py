@@ -25,12 +25,17 @@ TEST_COLUMNS = 0.2
 DARKNESS = 0.7
 """Brightness of the brightest photograph; a digit's strokes are 1."""
 
-Resize = Callable[[Array, int], Array]
+ImageResize = Callable[[Array, int], Array]
 """Images (number, rows, columns, channels) and their new rows -> images."""
 
 
 def scenes(
-    digits: Array, photographs: Sequence[Array], resize: Resize, *, is_test: bool, copies: int = 1
+    digits: Array,
+    photographs: Sequence[Array],
+    resize: ImageResize,
+    *,
+    is_test: bool,
+    copies: int = 1,
 ) -> Array:
     """Each digit in so many scenes: (number * copies, SIDE, SIDE, 1), those of a digit together.
     digits: (number, 28, 28, 1); photographs: (rows, columns); brightness from 0 to 1 in all."""
@@ -53,7 +58,7 @@ def _part(photograph: Array, *, is_test: bool) -> Array:
 
 
 def _scene(
-    digit: Array, parts: Sequence[Array], resize: Resize, random: np.random.Generator
+    digit: Array, parts: Sequence[Array], resize: ImageResize, random: np.random.Generator
 ) -> Array:
     part = parts[int(random.integers(len(parts)))]
     top, left = _corner(part.shape[0] - SIDE, part.shape[1] - SIDE, random)
