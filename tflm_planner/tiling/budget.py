@@ -212,8 +212,8 @@ class SearchBudget:
     attempts_without_gain: int = 2
     """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
-    # --- hotspots of irregular graphs: C, D and R lose nothing without any, so networks like NASNet,
-    # for which they were made, say more (see `hotspot_orders`) ---
+    # --- hotspots of irregular graphs: C, D and R lose nothing without any, so nasnet_mobile, a
+    # network of the kind that they were made for, says more ---
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
     """Heads to aim at, relative to the present one. The first three alone: nasnet_mobile all +3.7
@@ -225,11 +225,11 @@ class SearchBudget:
     """With more operators than this above a cap, the cap is given up. Halved or doubled: nothing
     on R."""
     hotspot_tile_share: int = 16
-    """Tiles are assumed to need one part in so many of their largest operator. Halved: nasnet_mobile
-    all +0.8 %; doubled: nothing on it."""
+    """Tiles are assumed to need one part in so many of their largest operator. Halved:
+    nasnet_mobile all +0.8 %; doubled: nothing on it."""
     hotspot_halo_share: int = 4
-    """Halos may come to one part in so many of the assumed bytes at best. Halved or doubled: nothing
-    on C and nasnet_mobile."""
+    """Halos may come to one part in so many of the assumed bytes at best. Halved or doubled:
+    nothing on C and nasnet_mobile."""
     hotspot_orders: int = 12
     """Most promising orders whose hotspots are evaluated in tiles. 0: nasnet_mobile all +13 %
     (x86-64 +12 %), nasnet_cifar all +9 % (x86-64 +8 %), darts_imagenet all +2 %, darts_cifar all +2
