@@ -40,7 +40,7 @@ def test_estimates_come_close_to_evaluations(first, end, parts):
     assert estimate.instructions <= real.instructions
 
 
-@pytest.mark.parametrize("policy", ["recompute", "blocks"])
+@pytest.mark.parametrize("policy", ["recompute", "merge"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.mostly_slow(fast=2)
 def test_part_counts_that_are_estimated_together_equal_each_alone(seed, policy):

@@ -58,7 +58,7 @@ TierAttempt = Callable[[PlanOptions], PlannedFile]
 class Climb:
     """What a ladder is made of. data, model: the original. stock: its arena. options: of the plan
     that was made. planned, search: the file that it came to, and how. source: the model's name in
-    commands. attempt: plans it by other options. report_progress: is told what is looked for. stop:
+    commands. attempt: plans it by other options. on_progress: is told what is looked for. stop:
     of the whole run."""
 
     data: bytes

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import cast
+from typing import Literal, cast
 
 from tflm_planner.ops.window import CHANNELS
 from tflm_planner.tiling.budget import SearchBudget
@@ -31,11 +31,10 @@ from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segmentation import Segment
 from tflm_planner.tiling.segments import looped_segment, tiled_segment
-from tflm_planner.transforms.tile.box_plan import Halo
 
 _NO_LIMIT = 1 << 62
-_HALOS: tuple[tuple[Halo, HaloPolicy], ...] = (("recompute", "recompute"), ("merge", "blocks"))
-"""What tiles do about halos, and how that is estimated."""
+_HALOS: tuple[Literal["recompute", "merge"], ...] = ("recompute", "merge")
+"""What tiles may do about halos."""
 
 Estimates = list[TileEstimate] | list[LoopEstimate]
 
@@ -89,8 +88,8 @@ class Intervals:
         halos are recomputed."""
         slices = self.options.allows("SLICE", self.used_kinds)
         joins = self.options.allows("CONCATENATION", self.used_kinds)
-        for halo, policy in _HALOS[:1] if bind_views else _HALOS:
-            for estimate in self._tile_estimates(policy):
+        for halo in _HALOS[:1] if bind_views else _HALOS:
+            for estimate in self._tile_estimates(halo):
                 allowed = slices or not estimate.needs_slice
                 if allowed and (joins or not estimate.needs_concatenation):
                     yield tiled_segment(estimate, halo)

@@ -31,10 +31,10 @@ from tflm_planner.tiling.estimate.ranges import (
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.transforms.tile.boxes import cuts
 
-HaloPolicy = Literal["recompute", "blocks", "rows"]
+HaloPolicy = Literal["recompute", "merge", "rows"]
 """What happens to rows that several tiles read. "recompute": each tile computes them again.
-"blocks": they are kept in as many equal blocks as there are tiles, and joined by copying ("merge"
-in `transforms.tile.tiler`). "rows": they are kept row by row and nothing is copied; no stock
+"merge": they are kept in as many equal blocks as there are tiles, and joined by copying, as by
+`transforms.tile.tiler`. "rows": they are kept row by row and nothing is copied; no stock
 operators do that, so this gives a lower bound."""
 _CONCATENATION_TAIL, _INSTRUCTIONS_PER_COPIED_BYTE = 84, 0.6
 """Bytes of tail of a CONCATENATION, and instructions for each byte that it copies, about."""
@@ -200,7 +200,7 @@ class BackwardWalk:
         start = np.where(self.no_tile, high, first_row_still_read(needed))
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
         self.kept_rows[result] = start, high
-        if self.halo_policy == "blocks":
+        if self.halo_policy == "merge":
             block = -(-rows // self.part_counts)
             joined = (needed.high - needed.low > block[:, None]).any(axis=1)
             self.tail += _CONCATENATION_TAIL * self.part_counts * joined

@@ -136,7 +136,7 @@ class LiveBytes:
         live[:row] += before
         live[row:after] += while_read
         live[after:] += behind
-        if walk.halo_policy == "blocks":
+        if walk.halo_policy == "merge":
             live[row + 1 : after] += walk.rows_bytes(tensor, walk.ranges[tensor])
 
     def _kept_bytes(self, tensor: Tensor) -> tuple[IntGrid, IntGrid, IntGrid]:
