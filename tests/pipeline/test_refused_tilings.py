@@ -11,7 +11,7 @@ import pytest
 
 from tests.models.small import narrow_rows
 from tests.transforms.row_loops import chain
-from tflm_planner.pipeline import api, candidates
+from tflm_planner.pipeline import api, model_planner
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.pipeline.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import split
@@ -100,14 +100,14 @@ def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
     """Estimates promised less than the file that was made needs."""
     Proof(monkeypatch, 0)
     plain = arena(api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions())))
-    make = candidates.plan_tiling
+    make = model_planner.plan_tiling
 
     def larger(*arguments: Any):
         tiled = make(*arguments)
         needs = replace(tiled.inspection.arena, arena=plain + more)
         return replace(tiled, inspection=replace(tiled.inspection, arena=needs))
 
-    monkeypatch.setattr(candidates, "plan_tiling", larger)
+    monkeypatch.setattr(model_planner, "plan_tiling", larger)
     found = planned()
     assert arena(found) == plain and found.report.verified
     assert any("none lowers the arena" in note for note in found.report.notes)
@@ -120,7 +120,7 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
     if all do, the smallest is taken."""
     Proof(monkeypatch, 0)
     sizes = sorted({p.size for p in planned().report.front.points if p.tiles})
-    budget, make, made = sizes[-1], candidates.plan_tiling, list[int]()
+    budget, make, made = sizes[-1], model_planner.plan_tiling, list[int]()
     assert len(sizes) > 1
 
     def larger(original, tiling, *rest):
@@ -131,7 +131,7 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
         made.append(tiled.inspection.arena.arena)
         return tiled
 
-    monkeypatch.setattr(candidates, "plan_tiling", larger)
+    monkeypatch.setattr(model_planner, "plan_tiling", larger)
     found = planned(budget=budget)
     assert len(made) > 1 and made[0] > budget
     assert arena(found) == (min(made) if all_miss else made[1])
@@ -159,7 +159,7 @@ def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch)
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
     Proof(monkeypatch, 0)
-    best, tiled = planned(), candidates.plan_tiling
+    best, tiled = planned(), model_planner.plan_tiling
 
     def guarded(original, tiling, *rest):
         made = tiled(original, tiling, *rest)
@@ -167,7 +167,7 @@ def test_a_guard_passes_the_best_over(monkeypatch):
             raise UnsoundPlanError("scratch lies over 'x'")
         return made
 
-    monkeypatch.setattr(candidates, "plan_tiling", guarded)
+    monkeypatch.setattr(model_planner, "plan_tiling", guarded)
     found = planned()
     (note,) = (n for n in found.report.notes if n.startswith("passed over"))
     assert note.endswith("scratch lies over 'x'") and not refusals(found)

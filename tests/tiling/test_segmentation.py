@@ -9,8 +9,8 @@ import pytest
 
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, WorkBudget
-from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.interval import Interval
+from tflm_planner.tiling.promising_segmentations import PromisingSegmentations
 from tflm_planner.tiling.segmentation import InTiles, Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.tile.box_plan import Split
 

@@ -5,5 +5,5 @@
                 +-> tiling -> tiled_model -> memory_search ---------------+
 
 `api` is the front door, with all `options`: `plan`, `arena`, `inspect`, `check_equal`,
-`stream_input`. `candidates` decides which file is made next if `prove` refuses one.
+`stream_input`. `model_planner` decides which file is made next if `prove` refuses one.
 """

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.candidates import SearchSummary
 from tflm_planner.pipeline.memory_search import plan_memory
+from tflm_planner.pipeline.model_planner import SearchSummary
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
 from tflm_planner.pipeline.planned_model import PlannedFile
 from tflm_planner.pipeline.point_commands import given_command

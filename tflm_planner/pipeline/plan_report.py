@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.model.ir import Model
-from tflm_planner.pipeline.candidates import PlanningResult
 from tflm_planner.pipeline.inspection import Inspection, shares_by_calls
+from tflm_planner.pipeline.model_planner import PlanningResult
 from tflm_planner.pipeline.options import PlanOptions
 from tflm_planner.pipeline.pareto import with_stock
 from tflm_planner.pipeline.paste import paste_of

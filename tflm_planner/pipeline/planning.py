@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.candidates import (
+from tflm_planner.pipeline.model_planner import (
     ModelPlanner,
     PlanningResult,
     ProveModel,

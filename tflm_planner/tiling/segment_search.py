@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
-from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.loops import allows_loops
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -31,6 +30,7 @@ from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_backward_tiles
 from tflm_planner.tiling.moves.patches import patch_stages, with_patches
 from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.promising_segmentations import PromisingSegmentations
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter

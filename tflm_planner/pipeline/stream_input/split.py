@@ -21,7 +21,7 @@ from tflm_planner.cost import latency_of
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.candidates import REFUSED, ModelPlanner, leave_unproved
+from tflm_planner.pipeline.model_planner import REFUSED, ModelPlanner, leave_unproved
 from tflm_planner.pipeline.options import (
     MOST_SLOWDOWN,
     MemoryOptions,
