@@ -24,6 +24,9 @@ from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.transforms.tile.tile import band
 
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+"""A thread that ends with an exception fails the test: its child would only be missed."""
+
 AT_ONCE = replace(SMALL, jobs_before_processes=0, child_poll_seconds=60, search_work=300)
 """Children start with the first job, and jobs wait for those that are starting."""
 

@@ -41,6 +41,7 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import (
     LOOP_BORDERS,
+    LoopBorder,
     LoopedRegion,
     NotStreamableError,
 )  # fmt: skip
@@ -118,6 +119,16 @@ def test_delays_and_halos(layers, loop, turns, delays, halos) -> None:
     assert [found.delays[t] for t in tensors] == delays
     assert [u.halo for u in found.uses] == halos
     assert found.in_place
+
+
+@pytest.mark.parametrize(("border", "first"), [("masked", "CONV_2D"), ("reverse", "GATHER")])
+def test_when_the_next_halo_is_taken(border: LoopBorder, first: str) -> None:
+    """From the top down it may move to the place of the tile's first rows when the tile was read;
+    from the bottom up it is the tile's first rows, which may then be overwritten."""
+    made, _ = streamed(_chain((1, 1, 4), (3, 1, 4)), LoopedRegion((0, 1), 1, border))
+    bodies = [g for g in read_model(made).graphs if any(op.kind == "CONCATENATION" for op in g.ops)]
+    (tile,) = [op.outputs[0] for g in bodies for op in g.ops if op.kind == "CONCATENATION"]
+    assert [op.kind for op in tile.consumers] == [first, *({"CONV_2D", "GATHER"} - {first})]
 
 
 def test_a_result_that_outgrows_its_input_gets_room_before_it() -> None:
