@@ -87,37 +87,57 @@ def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "loop", "turns", "delays", "halos"),
+    ("layers", "loop", "turns", "delays", "halos", "masks"),
     [
         # 3x3 stride 1, padded: each looks one row ahead, and on the input that costs nothing
-        ([(3, 1, 4), (3, 1, 4)], LoopedRegion((0, 1), 1), 13, [-1, 0, 1], [2, 2]),
+        ([(3, 1, 4), (3, 1, 4)], LoopedRegion((0, 1), 1), 13, [-1, 0, 1], [2, 2], "mm"),
         (
             [(1, 1, 4), (3, 1, 4), (3, 1, 4)],
             LoopedRegion((0, 1, 2), 1),
             14,
             [0, 0, 1, 2],
             [0, 2, 2],
+            "-mm",
         ),
-        # stride 2, padding below only: from the bottom up nothing waits for anything
+        # stride 2, padding below only: from the bottom up nothing waits for anything, and the row
+        # of padding is the halo that the first turn begins with
         (
             [(1, 1, 4), (3, 2, 4), (1, 1, 8)],
             LoopedRegion((0, 1, 2), 1, "reverse"),
             6,
             [0] * 4,
             [0, 1, 0],
+            "---",
         ),
-        ([(1, 1, 4), (3, 2, 4), (1, 1, 8)], LoopedRegion((0, 1, 2), 1), 7, [0, 0, 1, 1], [0, 2, 0]),
+        # but for rows that come late: the turn before makes one outside the image in its place
+        (
+            [(1, 1, 4), (3, 1, 4), (3, 2, 4)],
+            LoopedRegion((0, 1, 2), 1, "reverse"),
+            7,
+            [0, 0, 1, 1],
+            [0, 2, 2],
+            "-mm",
+        ),
+        (
+            [(1, 1, 4), (3, 2, 4), (1, 1, 8)],
+            LoopedRegion((0, 1, 2), 1),
+            7,
+            [0, 0, 1, 1],
+            [0, 2, 0],
+            "-m-",
+        ),
         # the same window on the input itself: one row ahead, and only one of halo
-        ([(3, 2, 4), (1, 1, 8)], LoopedRegion((0, 1), 1), 6, [-1, 0, 0], [1, 0]),
+        ([(3, 2, 4), (1, 1, 8)], LoopedRegion((0, 1), 1), 6, [-1, 0, 0], [1, 0], "m-"),
     ],
 )
-def test_delays_and_halos(layers, loop, turns, delays, halos) -> None:
+def test_delays_halos_and_masks(layers, loop, turns, delays, halos, masks) -> None:
     model = read_model(_chain(*layers))
     found = loop_geometry(model, loop)
     tensors = [model.main.inputs[0], *(op.outputs[0] for op in found.ops)]
     assert found.turns == turns
     assert [found.delays[t] for t in tensors] == delays
     assert [u.halo for u in found.uses] == halos
+    assert "".join("m" if u.masked else "-" for u in found.uses) == masks
     assert found.in_place
 
 
