@@ -9,10 +9,13 @@ from itertools import product
 
 import pytest
 
+from tests.tflm.kernel_loops import Shape
+from tests.tflm.overlap_trials import model_of, op_of
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
-from tflm_planner.tflm.kernels.contracts import bound
+from tflm_planner.tflm.kernels.contracts import bound, exact_bound
 from tflm_planner.tflm.kernels.contracts.replay import replay_of
+from tflm_planner.tflm.kernels.reference import REFERENCE
 
 
 def random_window(draw: random.Random) -> Window:
@@ -130,3 +133,10 @@ def test_rows_with_edges_of_their_own_are_safe(restart: Restart) -> None:
         found = bound(window, order)
         anywhere = iter([(p, min(p + 3, pixels)) for p in range(pixels)])
         assert found is not None and found.least == written_out(window, anywhere), window
+
+
+def test_results_of_more_pixels_than_a_replay_takes_share_nothing() -> None:
+    most, more = (op_of(model_of(Shape("conv", rows, 2048, 1, 1))) for rows in (2048, 2049))
+    allowed = exact_bound(most, REFERENCE)
+    assert allowed is not None and allowed.least == 1
+    assert exact_bound(more, REFERENCE) is None
