@@ -52,7 +52,9 @@ def test_the_input_lies_as_low_as_it_can(seed: int, aligned: bool) -> None:
     pace = Pace(turns, taken, 0, late, rows * width, skipped)
     source, result = ends_of(height, width)
     store = store_of(source, result, pace, shared=True, aligned=aligned, backwards=False)
-    assert store is not None and (aligned or is_view(store, result, backwards=False))
+    assert (
+        store is not None and store.shared and (aligned or is_view(store, result, backwards=False))
+    )
     assert store.lead == next(n for n in count() if not overwrites(store, pace, n))
     assert store.start == store.first + skipped
     assert store.size >= store.start + result.elements and store.rows >= store.lead + ROWS
