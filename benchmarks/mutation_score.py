@@ -98,7 +98,10 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         if fullname != self._name:
             return None
-        return importlib.util.spec_from_file_location(fullname, self._path, loader=self)
+        folder = [str(self._path.parent)] if self._path.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, self._path, loader=self, submodule_search_locations=folder
+        )
 
     def exec_module(self, module: ModuleType) -> None:
         exec(compile(self._tree, str(self._path), "exec"), module.__dict__)
@@ -135,7 +138,7 @@ def main() -> None:
     import hypothesis  # noqa: F401  (all children share what is slow to import)
     import numba  # noqa: F401
 
-    name = str(given.module.with_suffix("")).replace("/", ".")
+    name = str(given.module.with_suffix("")).replace("/", ".").removesuffix(".__init__")
     tree = ast.parse(given.module.read_text())
     which = "not long" if given.slow else "not slow"
     tests: list[str] = given.tests

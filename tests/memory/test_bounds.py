@@ -92,6 +92,15 @@ def test_two_neighbours_of_a_large_buffer_add_up() -> None:
     assert lower_bound(problem) == 36_896 == best_of(problem, AllocatorOptions(("greedy",))).height
 
 
+def test_two_large_neighbours_of_a_small_buffer_add_up() -> None:
+    """The small one comes first: counting it would leave out one of the large ones."""
+    sizes = {"small": 1, "one": 10, "another": 10}
+    buffers = tuple(Buffer(name, size, 0, 1) for name, size in sizes.items())
+    inside = (Overlap(0, 1, -9, 0), Overlap(0, 2, -9, 0))
+    problem = Problem(buffers, inside)
+    assert live_bound(problem) == lower_bound(problem) == 20 == brute_force(problem, 21)
+
+
 def test_drift_along_a_chain_adds_up() -> None:
     # Every buffer lies at least 1 below the one before it, and there is no room to start afresh.
     sizes, count = 10, 8

@@ -122,6 +122,32 @@ def test_a_plan_decides_the_head() -> None:
     assert planned.tail == free.tail
 
 
+@pytest.mark.parametrize(
+    ("placed", "in_tail", "confused"),
+    [("", 2, False), ("a", 0, True), ("b", 2, False), ("ab", 0, False)],
+)
+def test_tflm_looks_variables_up_in_the_first_graph(
+    placed: str, in_tail: int, confused: bool
+) -> None:
+    """Each of two graphs has a variable with index 1. TFLM asks for the place of both what it
+    knows of the first graph's: a place for that one alone leaves the other one without memory."""
+    net = Net()
+    for name in "ab":
+        graph = net.graph(name)
+        x = graph.input(f"x{name}", (1, 16), scale=0.1)
+        graph.tensor(name, (1, 64), scale=0.1, isVariable=True)
+        y = graph.tensor(f"y{name}", (1, 16), scale=0.1)
+        graph.op("RELU", [x], [y])
+        graph.outputs(y)
+    model = read_model(net.finish())
+    offsets = {t: 64 * i for i, t in enumerate(model.tensors()) if t.name in {*placed}}
+    arena = arena_of(model, load_target("cortex-m4/reference"), offsets)
+    assert arena.tail_parts["variables"] == 64 * in_tail
+    said = [w for w in arena.warnings if "gets no memory" in w]
+    assert len(said) == confused
+    assert all("'b'" in w and "'a' of the first sub-graph" in w for w in said)
+
+
 @pytest.mark.slow
 def test_the_work_is_near_linear_in_the_operators() -> None:
     target = load_target("cortex-m4/cmsis-nn")

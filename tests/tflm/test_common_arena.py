@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import published
+from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -93,6 +94,27 @@ def test_variables_listed_elsewhere_take_no_room() -> None:
     assert with_list.resource_variables == without.resource_variables == 2
     assert without.tail_parts["resource_vars"] == 0
     assert 0 < with_list.tail - without.tail <= with_list.tail_parts["resource_vars"] + 16
+
+
+@pytest.mark.parametrize(
+    ("names", "stored"),
+    [("a", 1), ("aa", 1), ("ab", 2), ("aba", 2)],
+)
+def test_the_first_assignment_of_a_variable_makes_its_memory(names: str, stored: int) -> None:
+    """Bytes beside those of the operators, each of which keeps as much as any other of its kind."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 64), scale=0.1)
+    for place, name in enumerate(names):
+        handle = graph.tensor(f"handle{place}", (1,), "resource")
+        options = {"container": "", "sharedName": name}
+        graph.op("VAR_HANDLE", [], [handle], "VarHandleOptions", **options)
+        graph.op("ASSIGN_VARIABLE", [handle, x], [], "AssignVariableOptions")
+    y = graph.tensor("y", (1, 64), scale=0.1)
+    graph.op("RELU", [x], [y])
+    graph.outputs(y)
+    arena = arena_of(read_model(net.finish()), M4)
+    assert arena.tail_parts["op_prepare"] == 64 * stored
 
 
 def test_the_room_that_a_field_log_names() -> None:

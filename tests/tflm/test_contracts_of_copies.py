@@ -114,6 +114,8 @@ def test_gather_may_move_rows_down_or_above_all_that_are_read(
     assert [replay.safe(d) for d in distances] == safe
     allowed = list(input_overlap_contract(op, library))
     assert any(overlap.low == (1 - first) * row for overlap in allowed)
+    above = [(overlap.low, overlap.high) for overlap in allowed if overlap.high < 0]
+    assert above == [(-height * row, -rows.stop * row)][: rows.stop < height]
     for overlap in allowed:
         assert all(safe[distances.index(d)] for d in distances if overlap.low <= d <= overlap.high)
 

@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tests.models.small import narrow_rows, wide
-from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
+from tests.processes import (
+    children,
+    kill_children,
+    posix_only,
+    started_children,  # noqa: F401 (a fixture)
+)
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SMALL, options, search
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tflm.allowed_operators import AllowedOperators
@@ -18,6 +23,9 @@ from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.transforms.tile.tile import band
+
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+"""A thread that ends with an exception fails the test: its child would only be missed."""
 
 AT_ONCE = replace(SMALL, jobs_before_processes=0, child_poll_seconds=60, search_work=300)
 """Children start with the first job, and jobs wait for those that are starting."""
@@ -62,15 +70,18 @@ class Dividing:
 
 
 @posix_only
+@pytest.mark.usefixtures("started_children")
 def test_nobody_waits_for_a_child_that_never_comes_up(monkeypatch, tmp_path):
     idle = tmp_path / "idle"
-    idle.write_text("#!/bin/sh\nexec sleep 600\n")
+    idle.write_text("#!/bin/sh\nwhile :; do sleep 1; done\n")
     idle.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(idle))
     budget = replace(SMALL, jobs_before_processes=0)
     workers = Workers(wide(), options(workers=2, search_budget=budget))
+    workers.stop = Stop(60)  # a failure instead of a test without end
     try:
         assert workers.run([Squared(n) for n in range(5)]) == [0, 1, 4, 9, 16]
+        assert len(children(str(idle))) == 1
         with pytest.raises(ZeroDivisionError):
             workers.run([Squared(1), Dividing()])
         assert workers.run([Squared(4)]) == [16]

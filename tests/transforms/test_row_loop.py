@@ -41,6 +41,7 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import (
     LOOP_BORDERS,
+    LoopBorder,
     LoopedRegion,
     NotStreamableError,
 )  # fmt: skip
@@ -86,38 +87,68 @@ def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "loop", "turns", "delays", "halos"),
+    ("layers", "loop", "turns", "delays", "halos", "masks"),
     [
         # 3x3 stride 1, padded: each looks one row ahead, and on the input that costs nothing
-        ([(3, 1, 4), (3, 1, 4)], LoopedRegion((0, 1), 1), 13, [-1, 0, 1], [2, 2]),
+        ([(3, 1, 4), (3, 1, 4)], LoopedRegion((0, 1), 1), 13, [-1, 0, 1], [2, 2], "mm"),
         (
             [(1, 1, 4), (3, 1, 4), (3, 1, 4)],
             LoopedRegion((0, 1, 2), 1),
             14,
             [0, 0, 1, 2],
             [0, 2, 2],
+            "-mm",
         ),
-        # stride 2, padding below only: from the bottom up nothing waits for anything
+        # stride 2, padding below only: from the bottom up nothing waits for anything, and the row
+        # of padding is the halo that the first turn begins with
         (
             [(1, 1, 4), (3, 2, 4), (1, 1, 8)],
             LoopedRegion((0, 1, 2), 1, "reverse"),
             6,
             [0] * 4,
             [0, 1, 0],
+            "---",
         ),
-        ([(1, 1, 4), (3, 2, 4), (1, 1, 8)], LoopedRegion((0, 1, 2), 1), 7, [0, 0, 1, 1], [0, 2, 0]),
+        # but for rows that come late: the turn before makes one outside the image in its place
+        (
+            [(1, 1, 4), (3, 1, 4), (3, 2, 4)],
+            LoopedRegion((0, 1, 2), 1, "reverse"),
+            7,
+            [0, 0, 1, 1],
+            [0, 2, 2],
+            "-mm",
+        ),
+        (
+            [(1, 1, 4), (3, 2, 4), (1, 1, 8)],
+            LoopedRegion((0, 1, 2), 1),
+            7,
+            [0, 0, 1, 1],
+            [0, 2, 0],
+            "-m-",
+        ),
         # the same window on the input itself: one row ahead, and only one of halo
-        ([(3, 2, 4), (1, 1, 8)], LoopedRegion((0, 1), 1), 6, [-1, 0, 0], [1, 0]),
+        ([(3, 2, 4), (1, 1, 8)], LoopedRegion((0, 1), 1), 6, [-1, 0, 0], [1, 0], "m-"),
     ],
 )
-def test_delays_and_halos(layers, loop, turns, delays, halos) -> None:
+def test_delays_halos_and_masks(layers, loop, turns, delays, halos, masks) -> None:
     model = read_model(_chain(*layers))
     found = loop_geometry(model, loop)
     tensors = [model.main.inputs[0], *(op.outputs[0] for op in found.ops)]
     assert found.turns == turns
     assert [found.delays[t] for t in tensors] == delays
     assert [u.halo for u in found.uses] == halos
+    assert "".join("m" if u.masked else "-" for u in found.uses) == masks
     assert found.in_place
+
+
+@pytest.mark.parametrize(("border", "first"), [("masked", "CONV_2D"), ("reverse", "GATHER")])
+def test_when_the_next_halo_is_taken(border: LoopBorder, first: str) -> None:
+    """From the top down it may move to the place of the tile's first rows when the tile was read;
+    from the bottom up it is the tile's first rows, which may then be overwritten."""
+    made, _ = streamed(_chain((1, 1, 4), (3, 1, 4)), LoopedRegion((0, 1), 1, border))
+    bodies = [g for g in read_model(made).graphs if any(op.kind == "CONCATENATION" for op in g.ops)]
+    (tile,) = [op.outputs[0] for g in bodies for op in g.ops if op.kind == "CONCATENATION"]
+    assert [op.kind for op in tile.consumers] == [first, *({"CONV_2D", "GATHER"} - {first})]
 
 
 def test_a_result_that_outgrows_its_input_gets_room_before_it() -> None:

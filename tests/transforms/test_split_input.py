@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 from tests.models.build import Net
+from tests.transforms.row_loops import chain as image_chain
 from tflm_planner.model.serde import read_model
+from tflm_planner.transforms.row_loop.geometry import strip_geometry
 from tflm_planner.transforms.row_loop.split_input import ends_of
 
 
@@ -24,6 +28,27 @@ def chain(length: int) -> bytes:
         x = y
     graph.outputs(x)
     return net.finish()
+
+
+@pytest.mark.parametrize(
+    ("layers", "turns", "delays", "halos"),
+    [
+        # 12 rows of result, of which two windows wait for one row of their operand each
+        ([(3, 1, 4), (3, 1, 4)], 7, [0, 1, 2], [2, 2]),
+        # stride 2 pads below only: each of 6 rows waits for the last row that its window reads
+        ([(3, 2, 4), (3, 1, 4)], 4, [0, 1, 2], [2, 2]),
+        ([(1, 1, 4), (3, 2, 4)], 4, [0, 0, 1], [0, 2]),
+    ],
+)
+def test_strips_wait_for_the_rows_that_their_windows_read(
+    layers: list[tuple[int, int, int]], turns: int, delays: list[int], halos: list[int]
+) -> None:
+    graph = read_model(image_chain(*layers)).main
+    found = strip_geometry(graph, graph.ops, 2)
+    assert found.turns == turns and not found.backwards
+    tensors = [graph.inputs[0], *(op.outputs[0] for op in graph.ops)]
+    assert [found.delays[t] for t in tensors] == delays
+    assert [u.halo for u in found.uses] == halos
 
 
 def test_an_end_needs_what_its_result_depends_on() -> None:

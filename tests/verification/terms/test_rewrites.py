@@ -17,7 +17,7 @@ from tests.models.random_loops import random_loops_model
 from tests.models.small import bottleneck
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tests.transforms.random_tiles import random_scheme
-from tests.transforms.row_loops import planned, random_blocks, random_loops, streamed
+from tests.transforms.row_loops import chain, planned, random_blocks, random_loops, streamed
 from tests.transforms.test_spelling import random_chain, random_spellings, respelled
 from tests.transforms.tiled import RARE_KINDS, dialect_of, tiled
 from tests.verification.terms.proofs import HOST, changed, proof
@@ -30,6 +30,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.row_loop import LOOP_BORDERS, LoopBorder, LoopedRegion
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.terms import TermsProof
@@ -78,6 +79,19 @@ def test_row_loops(seed: int) -> None:
     made, _ = streamed(data, *random_loops(data, random.Random(seed)))
     assert proof(data, made).status == "equal"
     assert proof(data, planned(made).data, HOST).status == "equal"
+
+
+@pytest.mark.parametrize("border", LOOP_BORDERS)
+@pytest.mark.parametrize("size", [8, 9])
+@pytest.mark.parametrize("last", [(2, 1, 2), (3, 1, 2), (3, 2, 2), (2, 2, 2)], ids=str)
+def test_loops_over_late_rows_meet_every_border(
+    last: tuple[int, int, int], size: int, border: LoopBorder
+) -> None:
+    """Windows padded above, below or on both sides, over rows that a window before has delayed."""
+    data = chain((1, 1, 3), (3, 1, 2), last, size=size)
+    made, notes = streamed(data, LoopedRegion((0, 1, 2), 1, border))
+    assert not any("not streamed" in note for note in notes)
+    assert proof(data, made).status == "equal"
 
 
 @pytest.mark.parametrize("seed", range(6))
