@@ -163,3 +163,23 @@ def test_where_there_can_be_no_server_a_process_is_started(monkeypatch: pytest.M
     child = start_module([ECHO], subprocess.DEVNULL, (ECHO, "decimal"))
     assert not isinstance(child, ForkedProcess) and not json.loads(hear(child))["loaded"]
     child.kill()
+
+
+@needs_fork
+@pytest.mark.slow
+def test_a_server_that_never_comes_up_holds_nobody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    idle = tmp_path / "idle"
+    idle.write_text("#!/bin/sh\nexec sleep 600\n")
+    idle.chmod(0o755)
+    with monkeypatch.context() as broken:
+        broken.setattr(sys, "executable", str(idle))
+        child = start_module([ECHO], subprocess.DEVNULL, (ECHO, "colorsys"))
+        assert isinstance(child, ForkedProcess)
+        child.kill()
+        assert child.wait() == -signal.SIGKILL
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    another = start_module([ECHO], subprocess.DEVNULL, (ECHO, "colorsys"))  # by a new server
+    assert json.loads(hear(another))
+    another.kill()

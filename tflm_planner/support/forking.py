@@ -35,6 +35,8 @@ MOST_BYTES = 1 << 17
 EXIT_CODE = struct.Struct("<i")
 _SECONDS_TO_END = 0.2
 """An idle server ends in a few milliseconds."""
+_SECONDS_TO_OBEY = 5.0
+"""A server that still imports ends a child as soon as it is up: within a second or two."""
 _MODULE = "tflm_planner.support.fork_server"
 
 
@@ -93,9 +95,14 @@ class ForkedProcess:
         return code
 
     def kill(self) -> None:
-        """End it."""
+        """End it. A server that does not do so within seconds, because it never came up, is ended
+        with all its children."""
         if self.poll() is None:
             self._server.send(KillRequest(self._token), ())
+            try:
+                self.wait(_SECONDS_TO_OBEY)
+            except subprocess.TimeoutExpired:
+                self._server.kill()
 
 
 class _Server:
@@ -127,8 +134,12 @@ class _Server:
         try:
             self._process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:  # it still imports, and has no children
-            self._process.kill()
-            self._process.wait()
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once, and so its children."""
+        self._process.kill()
+        self._process.wait()
 
     def send(self, request: StartRequest | KillRequest, descriptors: Sequence[int]) -> bool:
         """Returns whether the request was taken."""
@@ -139,8 +150,7 @@ class _Server:
             with self._lock:
                 socket.send_fds(self._channel, [message], descriptors)
         except OSError:  # it was killed
-            self._process.kill()
-            self._process.wait()
+            self.kill()
             return False
         return True
 
