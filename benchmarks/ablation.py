@@ -69,7 +69,7 @@ OFF: dict[str, dict[str, Any]] = {
     "hotspot_finer_tiles": {"none": NEVER},
 }  # fmt: skip
 """Field -> what it is called -> the value that turns a step off, or a rule."""
-LETTERS = {"ds_cnn": "S", "squeezenet_11": "Q", "mcunet_in3_176": "N"}
+LETTERS = {"ds_cnn": "S", "squeezenet_11": "Q", "mcunet_in3_176": "U"}
 """Network -> its letter, where that is not the first of its name."""
 NOT_SHOWN = frozenset({"jobs_before_processes", "child_poll_seconds", "same_firmware_time_share"})
 """Fields that change nothing in one process without a time limit."""
