@@ -133,6 +133,7 @@ def test_a_network_that_does_not_fit_whole_is_tiled() -> None:
     assert (small.fits, small.by) == (False, "tiles")
 
 
+@pytest.mark.slow
 def test_tiles_keep_to_the_other_limits() -> None:
     chain = LARGER.decode(LARGER.largest).chain()
     instructions = latency_of(read_model(build(chain)), TARGET).instructions
