@@ -95,6 +95,7 @@ def test_a_slowdown_that_cannot_be_counted(slowdown, model: Path, capsys) -> Non
     assert "as good as no limit" in line
 
 
+@pytest.mark.slow
 def test_the_largest_slowdown_is_taken(model: Path, capsys) -> None:
     done = Run([model, model.parent / "out", "--max-slowdown", "1000", "--no-verify"], capsys)
     assert done.code == 0, done.err

@@ -117,6 +117,7 @@ def test_each_limit_rejects() -> None:
     assert judge(FitQuestion(chain, replace(limits, flash=size))).fits
 
 
+@pytest.mark.slow
 def test_a_network_that_does_not_fit_whole_is_tiled() -> None:
     chain = LARGER.decode(LARGER.largest).chain()
     whole = judge(FitQuestion(chain, BoardLimits(TARGET, 30_000)))

@@ -273,6 +273,7 @@ def test_a_run_goes_on_where_it_was_ended(
         train(again, digits, replace(QUICK, seed=1), files)
 
 
+@pytest.mark.slow
 def test_a_student_learns_from_its_teacher_alone(trained: Trainable, digits: DataSet) -> None:
     """The labels are wrong; nine tenths of the loss are the teacher's."""
     wrong = replace(digits, labels=(digits.labels + 1) % 10)

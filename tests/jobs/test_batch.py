@@ -75,6 +75,7 @@ def test_one_that_fails_does_not_end_the_others(models: Path, run, tmp_path: Pat
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_plan_is_that_of_the_command_alone(models: Path, run, tmp_path: Path, capsys) -> None:
     out, alone = tmp_path / "out", tmp_path / "alone.tflite"
     model = models / "cnn.tflite"
@@ -107,6 +108,7 @@ def test_what_is_done_is_not_done_again(models: Path, run, tmp_path: Path) -> No
     assert all(p.stat().st_mtime_ns != t for p, t in before.items())
 
 
+@pytest.mark.slow
 def test_sets_of_options_are_told_apart(models: Path, run, tmp_path: Path) -> None:
     sets = ("--options", f"plain={OPTIONS}", "--options", f"tight=--budget 50K {OPTIONS}")
     document = run(models / "cnn.tflite", "--out", tmp_path / "out", *sets, code=3)

@@ -55,6 +55,7 @@ def test_other_words_are_refused() -> None:
         api.PlanOptions(ends="float")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @needs_tflm
 def test_what_is_pasted_knows_the_scales(tmp_path: Path) -> None:
     source, out = tmp_path / "net.tflite", tmp_path / "out.tflite"
