@@ -1,7 +1,8 @@
 """Joint search for a board: a super-network of digits in photographs, evolution within the exact
 arena against drawing at random, and how often a count of activations is wrong about what fits.
 
-    python -m benchmarks.joint_search run FOLDER [--budget 64K] [--drawn 2000] [--record FILE]
+    python -m benchmarks.joint_search run FOLDER [--budget 64K] [--drawn 2000] [--seed 0]
+                                                 [--record FILE]
     python -m benchmarks.joint_search show FILE [--svg FILE]
     python -m benchmarks.joint_search time FILE
     python -m benchmarks.joint_search ask [--budget 32K] [--drawn 200]
@@ -12,7 +13,8 @@ ended goes on. It gets the winner's files: the int8 model, planned and proved, a
 its picture ([docs/joint-search.md](../docs/joint-search.md)), `time` judges some of its networks
 anew, alone in this process, and says how long verdicts take. `ask` only asks whether random
 networks fit, tiles permitted, and how often the count is wrong; nothing is trained. `--address` of
-a Dask scheduler has verdicts found on a cluster.
+a Dask scheduler has verdicts found on a cluster. `--seed` is that of the weights, of training and
+of what is drawn; the images are the same for all.
 """
 
 from __future__ import annotations
@@ -88,16 +90,22 @@ def split(data: DataSet) -> Parts:
     return Parts(training, data.images[kept], data.labels[kept])
 
 
-def super_network(parts: Parts, folder: Path) -> SuperNetwork:
+def super_network(parts: Parts, folder: Path, seed: int) -> SuperNetwork:
     """Trained, or as an earlier run trained it."""
-    network = SuperNetwork(SPACE, parts.training.images)
+    network = SuperNetwork(SPACE, parts.training.images, seed)
     path = folder / "super.npz"
     if path.is_file():
         network.whole.load(dict(np.load(path)))
     else:
-        train_super(network, parts.training, SUPER, print)
+        train_super(network, parts.training, super_recipe(seed), print)
         np.savez(path, allow_pickle=True, **network.whole.state())
     return network
+
+
+def super_recipe(seed: int) -> SuperRecipe:
+    """That of the experiment, with another order of images and other parts."""
+    largest, elastic = (replace(r, seed=seed) for r in (SUPER.largest, SUPER.elastic))
+    return replace(SUPER, largest=largest, elastic=elastic)
 
 
 def kept_score(network: SuperNetwork, parts: Parts, store: ResultStore) -> Score:
@@ -131,13 +139,13 @@ def now() -> tuple[float, float]:
     return time.monotonic(), time.process_time()
 
 
-def searches(judging: Judging, score: Score, drawn: int) -> dict[str, SearchHistory]:
+def searches(judging: Judging, score: Score, drawn: int, seed: int) -> dict[str, SearchHistory]:
     """Evolution, and as many scored networks drawn at random."""
     began = now()
-    evolved = search(judging, score, EvolutionOptions(drawn), _say)
+    evolved = search(judging, score, EvolutionOptions(drawn, seed=2 * seed), _say)
     took("evolution", began)
     scored = len({c.genes for c in evolved.scored})
-    options = EvolutionOptions(10 * drawn, scored, seed=1, evolves=False)
+    options = EvolutionOptions(10 * drawn, scored, seed=2 * seed + 1, evolves=False)
     began = now()
     chance = search(judging, score, options, _say)
     took("random", began)
@@ -160,6 +168,19 @@ def ask(limits: BoardLimits, drawn: int, engine: JobEngine) -> Iterator[str]:
     histories = {"random": SearchHistory(candidates)}
     yield tests_table(histories)
     yield schedule_table(histories, limits.arena)
+
+
+def unchosen(network: SuperNetwork, drawn: SearchHistory, data: DataSet, number: int = 20) -> str:
+    """The first networks that were drawn at random, which nothing chose: their accuracy on the
+    images to choose by beside that on test images. Test images are cut from other parts of the
+    photographs, so that they are harder for every network."""
+    first = [c for c in drawn.candidates if c.accuracy is not None][:number]
+    tested = [network.accuracy(c.genes, data.test_images, data.test_labels) for c in first]
+    kept = [c.accuracy or 0.0 for c in first]
+    return (
+        f"{len(first)} random networks, on average: {100 * np.mean(kept):.1f} % of images to "
+        f"choose by, {100 * np.mean(tested):.1f} % of test images"
+    )
 
 
 def finish(
@@ -228,19 +249,20 @@ def run(given: argparse.Namespace, engine: JobEngine) -> None:
     parts = split(data)
     limits = limits_of(given)
     began = now()
-    network = super_network(parts, given.folder)
+    network = super_network(parts, given.folder, given.seed)
     took("super-network", began)
     with ResultStore(given.folder / "results.sqlite") as store:
         judging = Judging(SPACE, limits, engine, store)
         score = kept_score(network, parts, store)
-        histories = searches(judging, score, given.drawn)
+        histories = searches(judging, score, given.drawn, given.seed)
         sample = sample_of(judging)
     about = {"target": given.target, "arena": limits.arena, "flash": limits.flash,
-             "instructions": INSTRUCTIONS}  # fmt: skip
+             "instructions": INSTRUCTIONS, "seed": given.seed}  # fmt: skip
     record = SearchRecord(about, histories, sample)
     if given.record is not None:
         record.write(given.record)
     print("\n\n".join(record.show()), flush=True)
+    print(unchosen(network, histories["random"], data), flush=True)
     for name, history in histories.items():
         began = now()
         print(finish(name, network, history.scored[0], data, limits, given.folder))
@@ -276,6 +298,7 @@ def arguments() -> argparse.Namespace:
     running, asking = verbs.add_parser("run"), verbs.add_parser("ask")
     running.add_argument("folder", type=Path)
     running.add_argument("--record", type=Path)
+    running.add_argument("--seed", type=int, default=0)
     for verb, budget, drawn in ((running, "64K", 2000), (asking, "32K", 200)):
         verb.add_argument("--target", default="nano33ble")
         verb.add_argument("--budget", default=budget)
