@@ -13,7 +13,8 @@ import pytest
 
 from tests.jobs.work import Task, nothing_to_send, pid_of, square, talkative
 from tests.processes import posix_only
-from tflm_planner.jobs.engine import JobFailure, engine_at
+from tflm_planner.jobs.engine import JobFailure
+from tflm_planner.jobs.engines import engine_at
 from tflm_planner.jobs.processes import LocalEngine
 from tflm_planner.support.errors import UsageError
 

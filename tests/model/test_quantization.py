@@ -11,11 +11,10 @@ import pytest
 from tests.models.build import Net
 from tflm_planner.model.flatbuffer.read import read_flatbuffer
 from tflm_planner.model.ir import Tensor
+from tflm_planner.model.number_formats import is_shifted, same_values
 from tflm_planner.model.quantization import (
     NOT_QUANTIZED,
     Quantization,
-    is_shifted,
-    same_values,
 )
 from tflm_planner.model.schema import generated
 from tflm_planner.model.serde import read_model, write_model

@@ -104,7 +104,7 @@ def batch_command(arguments: BatchArguments) -> None:
         refuse_both("--json", "--verbose")
         from tflm_planner.jobs.batch import run_batch
         from tflm_planner.jobs.batch_report import SUMMARIES, batch_json, render_batch
-        from tflm_planner.jobs.engine import engine_at
+        from tflm_planner.jobs.engines import engine_at
         from tflm_planner.support.files import write_files
 
         jobs = arguments.jobs()

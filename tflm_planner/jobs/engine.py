@@ -1,4 +1,4 @@
-"""Many independent jobs, run by whoever has time: what an engine does, and which ones there are.
+"""Many independent jobs, run by whoever has time: what an engine does.
 
     jobs --> JobEngine --> (number of a job, its result or a `JobFailure`), as they come
                |-- LocalEngine      processes of this machine            (`processes`)
@@ -43,15 +43,3 @@ class JobEngine(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
-
-
-def engine_at(address: str | None, workers: int, imports: Sequence[str] = ()) -> JobEngine:
-    """The cluster at an address, or where none is given so many processes here. imports: modules
-    that jobs need, and that take long to import. Raises UsageError where no cluster answers."""
-    if address is not None:
-        from tflm_planner.jobs.cluster import ClusterEngine
-
-        return ClusterEngine(address)
-    from tflm_planner.jobs.processes import LocalEngine
-
-    return LocalEngine(workers, imports)

@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tflm_planner.model.ir import Tensor
-
-_BYTES = {"int8", "uint8"}
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +108,3 @@ NOT_QUANTIZED = Quantization()
 """That of a tensor for which the file has none."""
 UNIT_SCALE = Quantization.of([1.0])
 """That of plain numbers."""
-
-
-def is_shifted(first: Tensor, second: Tensor) -> bool:
-    """Whether one is int8 and the other uint8, with one scale and zero points 128 apart: their
-    bytes then differ in the highest bit only."""
-    a, b = first.quantization.single, second.quantization.single
-    if a is None or b is None or {first.type_name, second.type_name} != _BYTES:
-        return False
-    unsigned, signed = (a, b) if first.type_name == "uint8" else (b, a)
-    return unsigned[0] == signed[0] and unsigned[1] - signed[1] == 128
-
-
-def same_values(first: Tensor, second: Tensor) -> bool:
-    """Whether equal bytes of both stand for equal values: one type, and one quantisation."""
-    return first.type == second.type and first.quantization.means_the_same(second.quantization)

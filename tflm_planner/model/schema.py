@@ -41,6 +41,23 @@ def field_name(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
+_graph_fields: dict[type, list[str]] = {}
+
+
+def graph_fields(options: Any) -> list[str]:
+    """Fields of an options object that hold sub-graph indices."""
+    if options is None:
+        return []
+    fields = _graph_fields.get(options.__class__)
+    if fields is None:
+        fields = _graph_fields[options.__class__] = [
+            name
+            for name in members(options)
+            if name == "subgraph" or name.endswith(("SubgraphIndex", "SubgraphIndices"))
+        ]
+    return fields
+
+
 def with_members(kind: Any, attributes: dict[str, Any]) -> Any:
     """An object of a generated class with exactly these attributes. Its constructor, which would
     set each of them first, is not called: that would take most of the time of reading a file."""

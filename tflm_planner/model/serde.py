@@ -91,23 +91,6 @@ def _read_quantization(raw: Any) -> Quantization:
     return quantization
 
 
-_graph_fields: dict[type, list[str]] = {}
-
-
-def graph_fields(options: Any) -> list[str]:
-    """Fields of an options object that hold sub-graph indices."""
-    if options is None:
-        return []
-    fields = _graph_fields.get(options.__class__)
-    if fields is None:
-        fields = _graph_fields[options.__class__] = [
-            name
-            for name in schema.members(options)
-            if name == "subgraph" or name.endswith(("SubgraphIndex", "SubgraphIndices"))
-        ]
-    return fields
-
-
 class _Reader:
     def __init__(self, data: bytes, layouts: Layouts) -> None:
         self._data, self._layouts = data, layouts
@@ -216,7 +199,7 @@ class _Reader:
         the options."""
         called: dict[str, list[Graph]] = {}
         for options in (raw.builtinOptions, raw.builtinOptions2):
-            for name in graph_fields(options):
+            for name in schema.graph_fields(options):
                 value = getattr(options, name)
                 if value is None:
                     continue

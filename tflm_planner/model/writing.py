@@ -12,7 +12,6 @@ from tflm_planner.model import schema
 from tflm_planner.model.flatbuffer import build
 from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, OpCode, Signature, Tensor
 from tflm_planner.model.quantization import Quantization
-from tflm_planner.model.serde import graph_fields
 from tflm_planner.support.units import ALIGNMENT, align_up
 
 _Item = TypeVar("_Item", bound=Hashable)
@@ -116,7 +115,7 @@ class _ModelWriter:
         return raw
 
     def _write_graph_references(self, options: Any, op: Op) -> Any:
-        fields = [f for f in graph_fields(options) if f in op.graphs]
+        fields = [f for f in schema.graph_fields(options) if f in op.graphs]
         if not fields:
             return options
         options = copy(options)

@@ -32,6 +32,7 @@ from tflm_planner.pipeline.arenas import (
     read_any,
     split_arena,
 )
+from tflm_planner.pipeline.cell_search import CellSearch
 from tflm_planner.pipeline.inspection import (
     Inspection,
     inspect_model,
@@ -313,7 +314,7 @@ def compare(
     written, and plans are not run. Ctrl-C ends the searches; the result says so."""
     data = load(source)
     with _search(None) as stop:
-        search = comparison.Search(tuple(columns), stop, on_progress, workers)
+        search = CellSearch(tuple(columns), stop, on_progress, workers)
         return comparison.compare(data, name_of(source), targets, search)
 
 

@@ -10,15 +10,13 @@ cells are shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tflm_planner.pipeline.arenas import arena_in
+from tflm_planner.pipeline.cell_search import CellSearch
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
-from tflm_planner.support import defaults
-from tflm_planner.support.stopping import Stop
-from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.targets import Target, kernel_twin
 
@@ -32,17 +30,7 @@ ALL: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean")
 _UNPROVED = "figures are those of plans that were made and checked, not run; `tflm-plan IN` proves"
 
 
-@dataclass(frozen=True)
-class Search:
-    """columns: kinds of cells, "stock" first. workers: processes of a search. stop: may end it."""
-
-    columns: tuple[RungKind, ...]
-    stop: Stop
-    on_progress: Callable[[str], None]
-    workers: int = defaults.WORKERS
-
-
-def compare(data: bytes, source: str, targets: Sequence[Target], search: Search) -> Comparison:
+def compare(data: bytes, source: str, targets: Sequence[Target], search: CellSearch) -> Comparison:
     """The model in `data`, whose name is `source`, on all of these targets. Raises ModelError where
     it cannot be read."""
     cells_by_twin: dict[Target, tuple[Cell, ...]] = {}
@@ -57,10 +45,10 @@ def compare(data: bytes, source: str, targets: Sequence[Target], search: Search)
     return Comparison(source, len(data), search.columns, tuple(rows), notes)
 
 
-def _cells(data: bytes, target: Target, search: Search) -> tuple[Cell, ...]:
+def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
     """The cells of all targets that have these kernels."""
     model, arena = arena_in(data, target)
-    stock = cell_of("stock", arena, len(data))
+    stock = Cell.of("stock", arena, len(data))
     if search.columns == AS_IS:
         return (stock,)
     if cannot_run(model.ops(), target):
@@ -70,10 +58,3 @@ def _cells(data: bytes, target: Target, search: Search) -> tuple[Cell, ...]:
     cells = [stock, *PlannedCells(data, target, search).cells()]
     by_kind = {cell.kind: cell for cell in cells}
     return tuple(by_kind[kind] for kind in search.columns)
-
-
-def cell_of(kind: RungKind, arena: Arena, file_bytes: int, *, at_most: bool = False) -> Cell:
-    """A cell with an arena, or without a figure where TFLM does not run such a model."""
-    if arena.cannot_run:
-        return Cell(kind, remark=f"cannot run: {arena.cannot_run[0]}")
-    return Cell(kind, arena.arena, arena.bound, at_most, file_bytes, arena.warnings)

@@ -27,11 +27,13 @@ from tflm_planner.pipeline.arenas import (
     read_any,
     split_arena,
 )
+from tflm_planner.pipeline.cell_search import CellSearch
 from tflm_planner.pipeline.inspection import Inspection, inspect_model, shares_by_calls
 from tflm_planner.report.comparison import Comparison
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.memory_map import memory_map
 from tflm_planner.support import defaults
+from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
@@ -56,7 +58,7 @@ __all__ = [
 
 def compare_as_is(source: Source, targets: Sequence[Target]) -> Comparison:
     """What a model needs on each target as it is."""
-    search = comparison.Search(comparison.AS_IS, Stop(), lambda _: None)
+    search = CellSearch(comparison.AS_IS, Stop(), silent)
     return comparison.compare(load(source), name_of(source), targets, search)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.comparison import Search, cell_of
+from tflm_planner.pipeline.cell_search import CellSearch
 from tflm_planner.pipeline.inspection import without_wrong_plan
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission, VerifyOptions
 from tflm_planner.pipeline.planned_model import PlannedFile
@@ -33,7 +33,7 @@ class PlannedCells:
 
     data: bytes
     target: Target
-    search: Search
+    search: CellSearch
 
     def cells(self) -> Iterator[Cell]:
         """All cells but that of the model as it is; of two of a kind the later one counts."""
@@ -48,7 +48,7 @@ class PlannedCells:
             for kind in self.search.columns[1:]:
                 yield Cell(kind, remark=f"refused: {error}")
             return
-        yield cell_of("plan", planned.inspection.arena, len(planned.data))
+        yield Cell.of("plan", planned.inspection.arena, len(planned.data))
         yield self._lean(planned)
         yield from self._searched_cells(planning, options)
 
@@ -59,7 +59,7 @@ class PlannedCells:
         model = clone(planned.inspection.model)
         run(model, WritePool())
         arena = arena_of(model, with_lean(self.target), carried_plan(model))
-        return cell_of("lean", arena, len(write_model(model)), at_most=True)
+        return Cell.of("lean", arena, len(write_model(model)), at_most=True)
 
     def _searched_cells(self, planning: Planning, plain: PlanOptions) -> Iterator[Cell]:
         """What searches find, as far as it could be proved here."""
@@ -91,4 +91,4 @@ class PlannedCells:
             planned = planning.plan(replace(options, tiles=tiles)).file
         except PlannerError as error:
             return Cell(kind, remark=f"refused: {error}")
-        return cell_of(kind, planned.inspection.arena, len(planned.data))
+        return Cell.of(kind, planned.inspection.arena, len(planned.data))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_planner.report.document import RungKind
+from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import BoundKind
 from tflm_planner.tflm.targets import Board, Target
 
@@ -25,6 +26,13 @@ class Cell:
     file_bytes: int = 0
     warnings: tuple[str, ...] = ()
     remark: str = ""
+
+    @classmethod
+    def of(cls, kind: RungKind, arena: Arena, file_bytes: int, *, at_most: bool = False) -> Cell:
+        """A cell with an arena, or without a figure where TFLM does not run such a model."""
+        if arena.cannot_run:
+            return cls(kind, remark=f"cannot run: {arena.cannot_run[0]}")
+        return cls(kind, arena.arena, arena.bound, at_most, file_bytes, arena.warnings)
 
     def fits(self, board: Board | None) -> bool | None:
         """Whether arena and file have room on a board; None where that is not known."""

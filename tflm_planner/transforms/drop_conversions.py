@@ -17,7 +17,7 @@ from typing import Literal
 
 from tflm_planner.model.edit import drop_operators, move_end, rename
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.model.quantization import is_shifted
+from tflm_planner.model.number_formats import is_shifted
 
 _INTEGERS = frozenset({"int8", "uint8", "int16"})
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from tflm_planner.model.constants import integers
 from tflm_planner.model.edit import drop_operators
 from tflm_planner.model.ir import Graph, Model, Op
-from tflm_planner.model.quantization import same_values
+from tflm_planner.model.number_formats import same_values
 
 
 def drop_identities(model: Model) -> list[str]:

@@ -17,7 +17,7 @@ from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import drop_views, resize, set_option
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.model.quantization import same_values
+from tflm_planner.model.number_formats import same_values
 
 _SIDES = ((0, "adj_x", False), (1, "adj_y", True))
 """Operand, its flag, and the flag that needs no copy."""

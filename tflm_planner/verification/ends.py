@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Graph, Tensor
-from tflm_planner.model.quantization import is_shifted
+from tflm_planner.model.number_formats import is_shifted
 from tflm_planner.verification.inputs import Array, dtype_of
 
 _INTEGERS = frozenset({"int8", "uint8", "int16"})

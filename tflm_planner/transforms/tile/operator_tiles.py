@@ -16,8 +16,8 @@ from typing import Any
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.number_formats import same_values
 from tflm_planner.model.options import VALID_PADDING
-from tflm_planner.model.quantization import same_values
 from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
 from tflm_planner.ops.roles import SPLITS
