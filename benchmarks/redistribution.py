@@ -18,7 +18,7 @@ from tflm_planner.codesign.receptive_field import measure_patches
 from tflm_planner.codesign.redistribution import redistribute_field
 from tflm_planner.codesign.sizes import size_of
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planning import Planning
+from tflm_planner.pipeline.planning_session import PlanningSession
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -54,7 +54,7 @@ def arena(chain: Chain, layers: int, way: str) -> str:
     order = "file" if way == "patches" else "best"  # one patch after the other
     search = MemoryOptions(order=order, kernels=kernels_of(TARGET))
     options = PlanOptions(search, permission(way, stage), verify=None)
-    planned = Planning(data, Stop(), lambda _: None).plan(options).file
+    planned = PlanningSession(data, Stop(), lambda _: None).plan(options).file
     found = planned.inspection.arena
     return f"{found.arena:,} ({found.head:,})"
 

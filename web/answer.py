@@ -60,7 +60,7 @@ class Session:
         return found
 
     def _sketched(self, target: Target) -> Json:
-        arena = looking.sketch_plan(self._data, target).arena
+        arena = looking.plan_greedily(self._data, target).arena
         return {"arena": arena.arena, "bound": arena.bound}
 
     def detailed(self, board: str) -> Json:
@@ -80,8 +80,8 @@ class Session:
         }
 
     def _drawn(self, target: Target) -> Json:
-        sketch = looking.sketch_plan(self._data, target)
-        return _arena(sketch.arena) | {"map": _map(sketch.map)}
+        quick = looking.plan_greedily(self._data, target)
+        return _arena(quick.arena) | {"map": _map(quick.map)}
 
 
 def _guarded(compute: Callable[[], Json]) -> Json:

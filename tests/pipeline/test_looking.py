@@ -60,7 +60,7 @@ def _seen(data: bytes) -> list[object]:
     return [
         _or_refusal(inspected),
         _or_refusal(predicted),
-        _or_refusal(lambda: looking.sketch_plan(data, target)),
+        _or_refusal(lambda: looking.plan_greedily(data, target)),
     ]
 
 
@@ -82,8 +82,8 @@ def test_corners_look_as_with_arrays(name: str, monkeypatch: pytest.MonkeyPatch)
 def test_a_sketch_is_no_lower_than_the_plan() -> None:
     data = CNN.read_bytes()
     target = load_target("nano33ble")
-    sketch, before = looking.sketch_plan(data, target).arena, looking.arena(data, target)
+    quick, before = looking.plan_greedily(data, target).arena, looking.arena(data, target)
     comparison = api.compare(data, [target])
     planned = next(cell for cell in comparison.rows[0].cells if cell.kind == "plan")
     assert planned.arena is not None
-    assert planned.arena <= sketch.arena < before.arena
+    assert planned.arena <= quick.arena < before.arena

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import CNN, needs_tflm
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline import api, planned_model
+from tflm_planner.pipeline import api, planned_file
 from tflm_planner.transforms.attach_plan import carried_plan
 
 DATA = CNN.read_bytes()
@@ -18,7 +18,7 @@ def _inflated(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
     """Plans need `by` bytes more than TFLM's own placement, as where its planner's memory
     decides."""
     stock = api.arena(DATA).arena
-    real = planned_model.inspect_model
+    real = planned_file.inspect_model
 
     def inspect(model, kernels, **more):
         found = real(model, kernels, **more)
@@ -26,7 +26,7 @@ def _inflated(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
             return found
         return replace(found, arena=replace(found.arena, arena=stock + by))
 
-    monkeypatch.setattr(planned_model, "inspect_model", inspect)
+    monkeypatch.setattr(planned_file, "inspect_model", inspect)
 
 
 @needs_tflm

@@ -19,7 +19,7 @@ from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
-from tflm_planner.pipeline.tiled_model import plan_tiling
+from tflm_planner.pipeline.tiled_file import plan_tiling
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget

@@ -46,8 +46,8 @@ def test_figures_are_the_packages(name: str) -> None:
     for board in opened["boards"]:
         target = load_target(board["id"])
         assert board["arena"] == looking.arena(path, target).arena
-    sketch = looking.sketch_plan(path, load_target("nano33ble"))
-    assert planned["nano33ble"]["arena"] == detailed["planned"]["arena"] == sketch.arena.arena
+    quick = looking.plan_greedily(path, load_target("nano33ble"))
+    assert planned["nano33ble"]["arena"] == detailed["planned"]["arena"] == quick.arena.arena
     assert detailed["as_is"]["map"]["head"] == detailed["as_is"]["head"]
     assert len(detailed["as_is"]["map"]["operators"]) == len(detailed["as_is"]["map"]["live"])
 

@@ -125,7 +125,7 @@ def test_shows_the_arena_to_the_byte(desk: Any, name: str) -> None:
     seconds = _give(desk, path)
     board = load_target("nano33ble")
     assert _verdict(desk) == looking.arena(path, board).arena
-    planned = looking.sketch_plan(path, board).arena.arena
+    planned = looking.plan_greedily(path, board).arena.arena
     row = desk.inner_text("#boards tr[aria-current=true]")
     assert f"{planned:,}" in row
     assert desk.locator("#boards tbody tr").count() > 20

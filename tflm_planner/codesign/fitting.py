@@ -21,25 +21,20 @@ from dataclasses import dataclass, field, replace
 
 from tflm_planner.codesign.variants import Limits, Variant
 from tflm_planner.memory.allocators import compiling
-from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.arenas import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planned_model import PlannedFile
-from tflm_planner.pipeline.planning import Planning
+from tflm_planner.pipeline.planned_file import PlannedFile, on_lean_firmware
+from tflm_planner.pipeline.planning_session import PlanningSession
 from tflm_planner.report.document import RungKind
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.arena.uncertainty import BoundKind
-from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import kernels_of
-from tflm_planner.tflm.targets import can_be_lean, with_lean
-from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.transforms.base import run
+from tflm_planner.tflm.targets import can_be_lean
 
 KINDS: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean")
 _TOO_HEAVY = (
@@ -226,7 +221,7 @@ class _Fitting:
         if kind == "stock":
             arena = arena_in(data, self.limits.target)[1]
             return VariantOutcome(variant, kind, arena.arena, len(data), arena.bound)
-        planned = Planning(data, self.stop, self.say).plan(self._options(kind)).file
+        planned = PlanningSession(data, self.stop, self.say).plan(self._options(kind)).file
         figure = _figure_of(variant, kind, planned)
         if can_be_lean(self.limits.target):
             lean = self._when_lean(figure, planned)
@@ -246,9 +241,7 @@ class _Fitting:
 
     def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:
         """The same plan on lean firmware."""
-        model = clone(planned.inspection.model)
-        run(model, WritePool())
-        arena = arena_of(model, with_lean(self.limits.target), carried_plan(model))
+        model, arena = on_lean_firmware(planned, self.limits.target)
         size = len(write_model(model))
         outcome = replace(figure, kind="lean", arena=arena.arena, file_bytes=size)
         return replace(outcome, bound=arena.bound, at_most=True)

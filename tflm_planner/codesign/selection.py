@@ -19,7 +19,7 @@ from tflm_planner.codesign.residuals import units
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection import Inspection, inspect_model
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions
-from tflm_planner.pipeline.planning import Planning
+from tflm_planner.pipeline.planning_session import PlanningSession
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -106,7 +106,7 @@ def planned_memory(chain: Chain, target: Target) -> ChainMemory:
     """With the operators in the best order, and planned."""
     data, layers = build_traced(running(chain))
     search = MemoryOptions(kernels=kernels_of(target))
-    planning = Planning(data, Stop(), lambda _: None)
+    planning = PlanningSession(data, Stop(), lambda _: None)
     planned = planning.plan(PlanOptions(search, verify=None)).file
     return _memory(planned.inspection, data, layers)
 

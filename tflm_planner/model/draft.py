@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 else:
     np = defer("numpy")
 
-_TYPES = {"int32": "int32", "int64": "int64"}
 _OPTIONS = {
     "SLICE": "SliceOptions", "CONCATENATION": "ConcatenationOptions", "PAD": "PadOptions",
     "PADV2": "PadV2Options", "RESHAPE": "ReshapeOptions", "GATHER": "GatherOptions",

@@ -38,7 +38,7 @@ from tflm_planner.pipeline.inspection import (
     inspect_model,
     without_wrong_plan,
 )
-from tflm_planner.pipeline.ladder import Climb, ladder, smaller_file
+from tflm_planner.pipeline.ladder import LadderParts, ladder, smaller_file
 from tflm_planner.pipeline.looking import inspect
 from tflm_planner.pipeline.options import (
     MemoryOptions,
@@ -47,8 +47,8 @@ from tflm_planner.pipeline.options import (
     TilePermission,
     VerifyOptions,
 )
-from tflm_planner.pipeline.plan_report import PlanOutcome, plan_report
-from tflm_planner.pipeline.planning import Planning
+from tflm_planner.pipeline.plan_report import ReportParts, plan_report
+from tflm_planner.pipeline.planning_session import PlanningSession
 from tflm_planner.pipeline.prove import Prover, check_model_proved, check_pair_proved
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
@@ -163,11 +163,11 @@ def _plan(
     reference, dropped = without_wrong_plan(original, model, kernels)
     prover = Prover(reference, options.verify, kernels, on_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
-    planner = Planning(reference, stop, on_progress)
-    result = planner.plan(options, prover.prove_model)
+    session = PlanningSession(reference, stop, on_progress)
+    result = session.plan(options, prover.prove_model)
     check_model_proved(result.file, result.proof)
     name = name_of(source)
-    climb = Climb(
+    climb = LadderParts(
         data=reference,
         model=read_model(reference),
         stock=before.arena,
@@ -175,11 +175,11 @@ def _plan(
         planned=result.file,
         search=result.search,
         source=name,
-        attempt=lambda other_options: planner.plan(other_options).file,
+        attempt=lambda other_options: session.plan(other_options).file,
         on_progress=on_progress,
         stop=stop,
     )
-    outcome = PlanOutcome(
+    parts = ReportParts(
         source=name,
         destination="" if destination is None else str(destination),
         options=options,
@@ -192,7 +192,7 @@ def _plan(
         seconds={"plan": time.monotonic() - started - prover.seconds, "verify": prover.seconds},
         stop=stop,
     )
-    return PlanResult(result.file.data, plan_report(outcome))
+    return PlanResult(result.file.data, plan_report(parts))
 
 
 def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TilePermission | None:

@@ -26,10 +26,10 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.model_planner import SearchSummary
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
-from tflm_planner.pipeline.planned_model import PlannedFile
+from tflm_planner.pipeline.planned_file import PlannedFile, on_lean_firmware
 from tflm_planner.pipeline.point_commands import given_command
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
-from tflm_planner.pipeline.tiled_model import new_kinds
+from tflm_planner.pipeline.tiled_file import new_kinds
 from tflm_planner.pipeline.write import strip_file
 from tflm_planner.report.document import Rung, RungKind, SmallerFile
 from tflm_planner.support.errors import PlannerError
@@ -37,10 +37,8 @@ from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena, arena_of
-from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import can_be_lean, with_lean
-from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.normalize import Normalize
@@ -50,12 +48,12 @@ _LITTLE_EFFORT = 0.05
 """Effort of exact packing for a figure that an option reaches at least."""
 _FIRMWARE = "--firmware"
 
-TierAttempt = Callable[[PlanOptions], PlannedFile]
+PlanUnproved = Callable[[PlanOptions], PlannedFile]
 """Plans the same model by other options, unproved."""
 
 
 @dataclass(frozen=True)
-class Climb:
+class LadderParts:
     """What a ladder is made of. data, model: the original. stock: its arena. options: of the plan
     that was made. planned, search: the file that it came to, and how. source: the model's name in
     commands. attempt: plans it by other options. on_progress: is told what is looked for. stop:
@@ -68,7 +66,7 @@ class Climb:
     planned: PlannedFile
     search: SearchSummary
     source: str
-    attempt: TierAttempt
+    attempt: PlanUnproved
     on_progress: Progress
     stop: Stop
 
@@ -91,57 +89,57 @@ class Climb:
         return limit is not None and arena is not None and arena <= limit
 
 
-def ladder(climb: Climb) -> tuple[Rung, ...]:
+def ladder(parts: LadderParts) -> tuple[Rung, ...]:
     """The rungs, the original first; by Ctrl-C those found until then."""
     rungs: list[Rung] = []
     try:
-        with climb.stop.after_proof():
-            for rung in _rungs(climb):
+        with parts.stop.after_proof():
+            for rung in _rungs(parts):
                 rungs.append(rung)
     except KeyboardInterrupt:
-        climb.stop.interrupt()
+        parts.stop.interrupt()
     return tuple(rungs)
 
 
-def _rungs(climb: Climb) -> Iterator[Rung]:
-    yield Rung("stock", climb.stock.arena, 1.0)
-    permission = climb.options.tiles
+def _rungs(parts: LadderParts) -> Iterator[Rung]:
+    yield Rung("stock", parts.stock.arena, 1.0)
+    permission = parts.options.tiles
     if permission is not None and permission.by_hand:
-        yield Rung("by hand", climb.arena.arena, climb.planned.slowdown, taken=True)
+        yield Rung("by hand", parts.arena.arena, parts.planned.slowdown, taken=True)
         return
-    yield from _within(climb, permission)
-    yield from _beyond(climb, permission)
+    yield from _within(parts, permission)
+    yield from _beyond(parts, permission)
 
 
-def smaller_file(climb: Climb) -> SmallerFile | None:
+def smaller_file(parts: LadderParts) -> SmallerFile | None:
     """What --strip makes of the file, where that is larger than the board's flash; None where it is
     not, or was stripped already."""
-    search, planned = climb.options.search, climb.planned
+    search, planned = parts.options.search, parts.planned
     board = search.kernels.target.board
     if board is None or len(planned.data) <= board.flash or search.strip != "nothing":
         return None
-    permission = climb.options.tiles
+    permission = parts.options.tiles
     is_portable = permission is not None and not permission.dialect
     how = replace(search, strip="unread" if is_portable else "unread by TFLM")
     model = read_model(planned.data, dialect=True)
-    return SmallerFile(len(strip_file(model, how)), _command(climb, "--strip"))
+    return SmallerFile(len(strip_file(model, how)), _command(parts, "--strip"))
 
 
-def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
+def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[Rung]:
     """The rungs that were permitted."""
-    planned, arena = climb.planned, climb.arena.arena
-    plain = arena if climb.search.plain is None else climb.search.plain
+    planned, arena = parts.planned, parts.arena.arena
+    plain = arena if parts.search.plain is None else parts.search.plain
     is_changed = planned.tiled or arena < plain
     yield Rung("plan", plain, 1.0, taken=not is_changed)
-    added = new_kinds(climb.model, planned.inspection.model)
+    added = new_kinds(parts.model, planned.inspection.model)
     if is_changed and not added:
         yield Rung("tiles", arena, planned.slowdown, taken=True)
     elif is_changed:
-        yield from _own_tiles(climb.search)
+        yield from _own_tiles(parts.search)
         yield Rung("more operators", arena, planned.slowdown, taken=True)
     elif permission is None:
         yield Rung("tiles", remark="not tried, as --search none says")
-    elif climb.fits(plain):
+    elif parts.fits(plain):
         yield Rung("tiles", remark="not needed: it fits without")
     else:
         most = 100 * (permission.max_slowdown - 1)
@@ -159,15 +157,15 @@ def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
         yield Rung("tiles", least.size, least.slowdown)
 
 
-def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
+def _beyond(parts: LadderParts, permission: TilePermission | None) -> Iterator[Rung]:
     """What more could be permitted; searched until something fits, where nothing does yet."""
-    climb.on_progress("looking for what further permissions reach")
-    is_sought = climb.is_sought
+    parts.on_progress("looking for what further permissions reach")
+    is_sought = parts.is_sought
     searched = replace(permission or TilePermission(), spellings_only=False)
-    for step in _steps(climb, searched):
-        rung = _attempt(climb, step) if is_sought else step.rung
+    for step in _steps(parts, searched):
+        rung = _attempt(parts, step) if is_sought else step.rung
         yield rung
-        is_sought = is_sought and not climb.fits(rung.arena)
+        is_sought = is_sought and not parts.fits(rung.arena)
 
 
 @dataclass(frozen=True)
@@ -178,21 +176,21 @@ class _Step:
     rung: Rung
 
 
-def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
+def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
     """The rungs beyond the permission, each with the options of those before it."""
-    options = replace(climb.options, verify=None, force=True, tiles=permission)
+    options = replace(parts.options, verify=None, force=True, tiles=permission)
     words: tuple[str, ...] = ()
 
     def step(kind: RungKind, arena: int | None = None) -> _Step:
-        lower = arena if arena is not None and arena < climb.arena.arena else None
-        return _Step(options, Rung(kind, lower, at_most=True, command=_command(climb, *words)))
+        lower = arena if arena is not None and arena < parts.arena.arena else None
+        return _Step(options, Rung(kind, lower, at_most=True, command=_command(parts, *words)))
 
     kernels = options.search.kernels
-    drops = options.ends == "keep" and bool(drop_conversions(clone(climb.model)))
+    drops = options.ends == "keep" and bool(drop_conversions(clone(parts.model)))
     if drops:
         words = (*words, "--io", "int8")
         options = replace(options, ends="int8")
-        yield step("int8 ends", _with_int8_ends(climb))
+        yield step("int8 ends", _with_int8_ends(parts))
     elif options.ends != "keep":
         words = (*words, "--io", options.ends)
     if not permission.operators.every:
@@ -204,35 +202,35 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
         lean = kernels_of(with_lean(kernels.target))
         options = replace(options, search=replace(options.search, kernels=lean))
         words = (*words, _FIRMWARE, "lean")
-        yield step("lean", None if drops else _with_same_plan_when_lean(climb))
-    normalized = clone(climb.model)
+        yield step("lean", None if drops else _with_same_plan_when_lean(parts))
+    normalized = clone(parts.model)
     run(normalized, Normalize())
     if can_stream(normalized):
-        streamed = StreamOptions(climb.options.search)
-        yield _Step(streamed, Rung("rows streamed", command=_stream_command(climb)))
+        streamed = StreamOptions(parts.options.search)
+        yield _Step(streamed, Rung("rows streamed", command=_stream_command(parts)))
 
 
-def _attempt(climb: Climb, step: _Step) -> Rung:
+def _attempt(parts: LadderParts, step: _Step) -> Rung:
     """Search this rung and return its figure. If the inputs alone exceed the limit, the rung is
     returned unsearched, with a remark."""
-    limit, inputs = climb.options.arena_limit or 0, climb.planned.inspection.limits.inputs
+    limit, inputs = parts.options.arena_limit or 0, parts.planned.inspection.limits.inputs
     try:
         if not isinstance(step.options, StreamOptions) and inputs > limit:
             return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")
         if isinstance(step.options, StreamOptions):
-            pair: StreamedPair = split_for_rows(climb.data, step.options, stop=climb.stop)[0]
+            pair: StreamedPair = split_for_rows(parts.data, step.options, stop=parts.stop)[0]
             return replace(step.rung, arena=pair.sram, slowdown=pair.slowdown, at_most=True)
-        planned = climb.attempt(step.options)
+        planned = parts.attempt(step.options)
     except PlannerError as error:
         return replace(step.rung, arena=None, remark=f"tried, and refused: {error}")
     arena = planned.inspection.arena.arena
     return replace(step.rung, arena=arena, slowdown=planned.slowdown, at_most=False)
 
 
-def _with_int8_ends(climb: Climb) -> int | None:
+def _with_int8_ends(parts: LadderParts) -> int | None:
     """Bytes of arena by order and plan where the conversions at the ends are dropped; None where
     no plan can be made."""
-    model, options = clone(climb.model), climb.options.search
+    model, options = clone(parts.model), parts.options.search
     drop_conversions(model)
     try:
         plan = plan_memory(
@@ -243,21 +241,18 @@ def _with_int8_ends(climb: Climb) -> int | None:
     return arena_of(plan.model, options.kernels.target, plan.offsets).arena
 
 
-def _with_same_plan_when_lean(climb: Climb) -> int:
+def _with_same_plan_when_lean(parts: LadderParts) -> int:
     """Bytes of arena of the very plan that was made, on lean firmware."""
-    model = clone(climb.planned.inspection.model)
-    run(model, WritePool())
-    target = with_lean(climb.options.search.kernels.target)
-    return arena_of(model, target, carried_plan(model)).arena
+    return on_lean_firmware(parts.planned, parts.options.search.kernels.target)[1].arena
 
 
-def _command(climb: Climb, *words: str) -> str:
+def _command(parts: LadderParts, *words: str) -> str:
     """The command line that was given, with more permitted."""
-    return shlex.join((*given_command(climb.options, climb.source), *words))
+    return shlex.join((*given_command(parts.options, parts.source), *words))
 
 
-def _stream_command(climb: Climb) -> str:
-    words = ["tflm-plan", "stream-input", climb.source, "front.tflite", "back.tflite"]
-    target = climb.options.search.kernels.target
+def _stream_command(parts: LadderParts) -> str:
+    words = ["tflm-plan", "stream-input", parts.source, "front.tflite", "back.tflite"]
+    target = parts.options.search.kernels.target
     name = target.id if target.board is None else target.board.id
     return shlex.join([*words, "--target", name])

@@ -37,7 +37,7 @@ from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
-from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.placement import placement_of, tensor_offsets
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.base import run
@@ -51,7 +51,7 @@ __all__ = [
     "compare_as_is",
     "inspect",
     "load",
-    "sketch_plan",
+    "plan_greedily",
     "split_arena",
 ]
 
@@ -79,14 +79,14 @@ def inspect(source: Source, kernels: TargetKernels | None = None) -> Inspection:
 
 
 @dataclass(frozen=True)
-class Sketch:
+class QuickPlan:
     """A plan made at once: the arena that it needs, and its map."""
 
     arena: Arena
     map: MemoryMap
 
 
-def sketch_plan(source: Source, target: Target | None = None) -> Sketch:
+def plan_greedily(source: Source, target: Target | None = None) -> QuickPlan:
     """The model with its operators in the best order and a plan that greedy allocators make: no
     tiles, no spelling, nothing written. `plan` finds the same or less. Raises ModelError for models
     in the TFLM dialect, which are planned."""
@@ -96,10 +96,10 @@ def sketch_plan(source: Source, target: Target | None = None) -> Sketch:
     timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(timeline, kernels.input_overlaps_of)
     plan = best_of(problem, AllocatorOptions(("greedy",))).plan
-    offsets = dict(zip(timeline.planned, plan.offsets, strict=False))
+    offsets = tensor_offsets(timeline, plan)
     arena = arena_of(model, kernels.target, offsets)
     placed = placement_of(timeline, offsets).offsets
-    return Sketch(arena, memory_map(model, timeline, placed, arena.head, arena.head_bound))
+    return QuickPlan(arena, memory_map(model, timeline, placed, arena.head, arena.head_bound))
 
 
 def _order(model: Model, kernels: TargetKernels) -> int:

@@ -29,7 +29,7 @@ from tflm_planner.tflm.liveness import (
     view_aliases,
     with_input_overlaps,
 )
-from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.placement import placement_of, tensor_offsets
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect
@@ -82,7 +82,7 @@ class MemoryPlan:
     @property
     def offsets(self) -> dict[Tensor, int]:
         """Tensor -> bytes from the head's start; scratch is TFLM's own to place."""
-        return dict(zip(self.timeline.planned, self.solution.plan.offsets, strict=False))
+        return tensor_offsets(self.timeline, self.solution.plan)
 
     @property
     def placed(self) -> PlacedModel:
@@ -210,7 +210,7 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
 
 def _head_of(timeline: Timeline, plan: Plan) -> int:
     """The head that TFLM takes for a plan: its own placement of scratch included."""
-    return placement_of(timeline, dict(zip(timeline.planned, plan.offsets, strict=False))).head
+    return placement_of(timeline, tensor_offsets(timeline, plan)).head
 
 
 def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:

@@ -23,9 +23,9 @@ from tflm_planner.pipeline.memory_plan import count_instructions
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import front_of_search
-from tflm_planner.pipeline.planned_model import PlannedFile, never_larger, write_and_check
+from tflm_planner.pipeline.planned_file import PlannedFile, never_larger, write_and_check
 from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
-from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling
+from tflm_planner.pipeline.tiled_file import new_kinds, plan_tiling
 from tflm_planner.pipeline.versions import refuse_plan
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.report.permission_text import permission_notes

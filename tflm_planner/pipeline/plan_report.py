@@ -16,7 +16,7 @@ from tflm_planner.pipeline.model_planner import PlanningResult
 from tflm_planner.pipeline.options import PlanOptions
 from tflm_planner.pipeline.pareto import with_stock
 from tflm_planner.pipeline.paste import paste_of
-from tflm_planner.pipeline.planned_model import PlannedFile
+from tflm_planner.pipeline.planned_file import PlannedFile
 from tflm_planner.pipeline.point_commands import with_commands
 from tflm_planner.pipeline.versions import version_notes
 from tflm_planner.report.document import (
@@ -40,7 +40,7 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 
 
 @dataclass(frozen=True)
-class PlanOutcome:
+class ReportParts:
     """What a report is made of. source, destination: names for the report. original: the file as it
     came, inspected in `before`. dropped: what was left out of it, in words. result: the file, its
     proof and the search for it. ladder: what further permissions reach. smaller_file: what helps
@@ -59,12 +59,12 @@ class PlanOutcome:
     stop: Stop
 
 
-def plan_report(outcome: PlanOutcome) -> Report:
+def plan_report(parts: ReportParts) -> Report:
     """The report."""
-    planned, proof = outcome.result.file, outcome.result.proof
+    planned, proof = parts.result.file, parts.result.proof
     verdict = proof.verdict
-    target = outcome.options.search.kernels.target
-    before = _side(outcome.before, len(outcome.original), target)
+    target = parts.options.search.kernels.target
+    before = _side(parts.before, len(parts.original), target)
     after = _side(planned.inspection, len(planned.data), target)
     if verdict is not None:
         before = _with_measured_arena(before, verdict.original_arena)
@@ -72,28 +72,28 @@ def plan_report(outcome: PlanOutcome) -> Report:
     return Report(
         version=__version__,
         target=target.id,
-        source=outcome.source,
-        destination=outcome.destination,
-        sha256_before=hashlib.sha256(outcome.original).hexdigest(),
+        source=parts.source,
+        destination=parts.destination,
+        sha256_before=hashlib.sha256(parts.original).hexdigest(),
         sha256_after=hashlib.sha256(planned.data).hexdigest(),
         before=before,
         after=after,
-        limits=_limits(outcome.before, planned),
+        limits=_limits(parts.before, planned),
         order=planned.memory_plan.order,
         allocation=_allocation(planned),
         checks=() if verdict is None else verdict.checks,
         terms=proof.terms,
         verified=_is_verified(planned, verdict, proof.terms),
-        converted=outcome.result.converted,
-        budget=outcome.options.budget,
-        stopped=outcome.stop.reason,
-        notes=_notes(outcome, target),
-        seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
-        front=_front(outcome, before, after),
+        converted=parts.result.converted,
+        budget=parts.options.budget,
+        stopped=parts.stop.reason,
+        notes=_notes(parts, target),
+        seconds={**parts.seconds, "total": sum(parts.seconds.values())},
+        front=_front(parts, before, after),
         tflm_only=planned.twin is not None,
         board=target.board,
-        ladder=outcome.ladder,
-        smaller_file=outcome.smaller_file,
+        ladder=parts.ladder,
+        smaller_file=parts.smaller_file,
         paste=paste_of(planned.inspection.model, after.arena, target),
     )
 
@@ -152,13 +152,13 @@ def _loop_notes(model: Model, target: Target) -> Iterator[str]:
         )
 
 
-def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
-    result, planned = outcome.result, outcome.result.file
+def _notes(parts: ReportParts, target: Target) -> tuple[str, ...]:
+    result, planned = parts.result, parts.result.file
     model = planned.inspection.model
     return (
-        *outcome.stop.notes,
+        *parts.stop.notes,
         *map(str, result.converted),
-        *_conversion_notes(outcome),
+        *_conversion_notes(parts),
         *result.search.refused,
         *(() if planned.exact else (_INEXACT,)),
         *planned.inspection.arena.warnings,
@@ -167,7 +167,7 @@ def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
         *_loop_notes(model, target),
         *planned.memory_plan.notes,
         *_slowdown_notes(planned),
-        *outcome.dropped,
+        *parts.dropped,
         *result.notes,
     )
 
@@ -178,19 +178,19 @@ def _slowdown_notes(planned: PlannedFile) -> Iterator[str]:
         yield f"predicted instructions: {100 * (planned.slowdown - 1):+.1f} %"
 
 
-def _conversion_notes(outcome: PlanOutcome) -> tuple[str, ...]:
-    if outcome.options.ends == "keep" or outcome.result.converted:
+def _conversion_notes(parts: ReportParts) -> tuple[str, ...]:
+    if parts.options.ends == "keep" or parts.result.converted:
         return ()
     return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
 
 
-def _front(outcome: PlanOutcome, before: Side, after: Side) -> ParetoFront | None:
+def _front(parts: ReportParts, before: Side, after: Side) -> ParetoFront | None:
     """The front of the search for tiles, with the model as it came as one of its points, and with
     the commands of the others."""
-    front = outcome.result.search.front
+    front = parts.result.search.front
     if front is None:
         return None
     stock = before.arena.arena if front.objective == "arena" else before.head
     bound = bound_of([*before.arena.uncertainties, *after.arena.uncertainties])
     whole = with_stock(front, stock, bound)
-    return with_commands(whole, outcome.options, outcome.source)
+    return with_commands(whole, parts.options, parts.source)

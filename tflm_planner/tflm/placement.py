@@ -58,3 +58,9 @@ def placement_of(timeline: Timeline, offsets: Mapping[Tensor, int] | None = None
     requests = tuple(placement_requests(timeline, offsets or {}))
     placed = tuple(greedy.place(requests))
     return Placement(timeline, requests, placed, greedy.head(requests, placed))
+
+
+def tensor_offsets(timeline: Timeline, plan: Plan) -> dict[Tensor, int]:
+    """Tensor -> bytes, of a plan for `planning_problem(timeline)`: what an offline plan can say.
+    The plan's offsets of scratch, which follow those of tensors, are left out."""
+    return dict(zip(timeline.planned, plan.offsets, strict=False))

@@ -26,8 +26,8 @@ from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.arenas import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planned_model import PlannedFile
-from tflm_planner.pipeline.planning import Planning
+from tflm_planner.pipeline.planned_file import PlannedFile
+from tflm_planner.pipeline.planning_session import PlanningSession
 from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target
@@ -142,7 +142,7 @@ def _planned(by: Test, data: bytes, limits: BoardLimits) -> _Schedule:
     search = MemoryOptions(kernels=kernels_of(limits.target))
     tiles = limits.tiles if by == "tiles" else None
     options = PlanOptions(search, tiles, budget=limits.arena, verify=None)
-    file: PlannedFile = Planning(data, Stop(), silent).plan(options).file
+    file: PlannedFile = PlanningSession(data, Stop(), silent).plan(options).file
     most = limits.instructions
     is_quick = most is None or file.instructions(limits.target) <= most
     return _Schedule(by, file.inspection.arena.arena, len(file.data), is_quick)

@@ -28,7 +28,7 @@ from tflm_planner.pipeline.options import (
     StreamOptions,
     TilePermission,
 )
-from tflm_planner.pipeline.planned_model import PlannedFile, add_lean_pool
+from tflm_planner.pipeline.planned_file import PlannedFile, add_lean_pool
 from tflm_planner.pipeline.refusals import MOST_REFUSED, Proof
 from tflm_planner.support.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent

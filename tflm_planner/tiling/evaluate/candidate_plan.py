@@ -15,7 +15,7 @@ from tflm_planner.tflm.liveness import (
     timeline_of,
     view_aliases,
 )
-from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.placement import placement_of, tensor_offsets
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.tiled_model import TiledModel
 from tflm_planner.tiling.options import TilingOptions
@@ -42,7 +42,7 @@ class PlannedCandidate:
     @property
     def offsets(self) -> dict[Tensor, int]:
         """Tensor -> bytes from the head's start."""
-        return dict(zip(self.timeline.planned, self.plan.offsets, strict=False))
+        return tensor_offsets(self.timeline, self.plan)
 
 
 def plan_candidate(

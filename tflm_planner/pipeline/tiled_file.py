@@ -21,7 +21,7 @@ from tflm_planner.pipeline.inspection import inspect_model
 from tflm_planner.pipeline.memory_plan import MemoryPlan, PlacedModel
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
-from tflm_planner.pipeline.planned_model import (
+from tflm_planner.pipeline.planned_file import (
     PlannedFile,
     check_legal,
     check_sharing,

@@ -18,14 +18,14 @@ from tflm_planner.pipeline.model_planner import (
     leave_unproved,
 )
 from tflm_planner.pipeline.options import PlanOptions
-from tflm_planner.pipeline.planned_model import add_lean_pool
+from tflm_planner.pipeline.planned_file import add_lean_pool
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
 
 
 @dataclass(frozen=True)
-class Planning:
+class PlanningSession:
     """A model, to be planned by one set of options or several. original: the file's bytes."""
 
     original: bytes

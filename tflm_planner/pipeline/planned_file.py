@@ -3,7 +3,7 @@
     MemoryPlan --write--> file --read back--> plan found in it: validated, overlaps replayed
                                               -> PlannedFile
 
-All checks that come before the runtimes are here and in `tiled_model`, which makes the files of
+All checks that come before the runtimes are here and in `tiled_file`, which makes the files of
 tilings.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
 from tflm_planner.memory.problem import Plan, Problem, validate
+from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
@@ -21,12 +22,13 @@ from tflm_planner.pipeline.memory_plan import MemoryPlan, as_tflm_plans
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.pipeline.write import write_planned
 from tflm_planner.support.errors import UnsoundPlanError
+from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import replay_all, sharing_texts, taken_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.targets import Target, with_lean
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 
@@ -131,6 +133,14 @@ def check_sharing(
         input_overlaps=tuple(map(str, input_overlaps)),
         replayed=replay_all(input_overlaps, kernels),
     )
+
+
+def on_lean_firmware(planned: PlannedFile, target: Target) -> tuple[Model, Arena]:
+    """The very plan that was made, on the lean firmware of a target: the model with its pool of
+    parameters, and its arena."""
+    model = clone(planned.inspection.model)
+    run(model, WritePool())
+    return model, arena_of(model, with_lean(target), carried_plan(model))
 
 
 def add_lean_pool(model: Model) -> tuple[bytes, Model]:
