@@ -51,7 +51,7 @@ def random_problem(seed: int) -> Problem:
         elif before and draw < 0.6:
             least = 16 * int(rng.integers(0, 30))
             overlaps.append(Overlap(before[-1], i, least, UNBOUNDED))
-    return Problem(tuple(buffers), tuple(overlaps))
+    return Problem.of(tuple(buffers), tuple(overlaps))
 
 
 def model_problem(path: Path) -> Problem:

@@ -78,7 +78,7 @@ def apart(data: bytes, on: TargetKernels) -> tuple[Arena, int]:
         if ordered:
             Reorder(find, on.scratch_of).results(model)
         line = timeline_of(model, on.scratch_of)
-        problem = Problem(planning_problem(line).buffers)
+        problem = Problem.of(planning_problem(line).buffers)
         plan = best_of(problem, AllocatorOptions(("local",))).plan
         offsets = dict(zip(line.planned, plan.offsets, strict=False))
         found = arena_of(model, on.target, offsets)

@@ -30,7 +30,7 @@ problems, as the authors of MiniMalloc found."""
 
 def warm_up() -> None:
     """Load the compiled search, and compile it where that was never done on this machine."""
-    solve_at(bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ()), 2, 1)
+    solve_at(bind(Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ()), 2, 1)
 
 
 @dataclass

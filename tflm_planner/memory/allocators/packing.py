@@ -25,7 +25,7 @@ ROUNDS = DEFAULT_PACK_BUDGET.rounds
 
 def warm_up() -> None:
     """Load what is compiled for this, and compile it where that was never done on this machine."""
-    items = bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
+    items = bind(Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
     climb(Arrays.of(items), (0, 1), rounds=1)
     stages.place_stages(items, 0, 1)
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tflm_planner.memory.allocators import compiling, greedy, slide
+from tflm_planner.memory.allocators import compiling, slide
+from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import (
     Items,
     alias_sets,
@@ -129,15 +130,15 @@ def _expand(allocators: Sequence[str]) -> set[str]:
     return wanted
 
 
-@dataclass(eq=False)
 class _AliasChoice:
-    """A choice of aliases to take, with the best offsets found for its items."""
+    """A choice of aliases to take, with the best offsets found for its items. bound: no plan of
+    these items is lower."""
 
-    items: Items
-    bound: int
-    """No plan of these items is lower."""
-    offsets: list[int] | None = None
-    height: int = 1 << 62
+    def __init__(self, items: Items, bound: int) -> None:
+        self.items, self.bound = items, bound
+        self.placer = GreedyPlacer(items)
+        self.offsets: list[int] | None = None
+        self.height = 1 << 62
 
 
 @dataclass
@@ -251,7 +252,7 @@ class _Portfolio:
         taken where they fit, and with those that the best plan so far takes."""
         for choice in self.choices:
             if choice is not self.free or not self.aliases:
-                self._offer_all(choice, greedy.others(choice.items, self.bound))
+                self._offer_all(choice, choice.placer.others(self.bound))
         if self.aliases and not self.over:
             self._place_greedily(_AliasChoice(choose_all(self.problem), self.bound))
         if self.aliases and not self.over:
@@ -262,11 +263,11 @@ class _Portfolio:
             )
 
     def _first_fits(self, choice: _AliasChoice) -> None:
-        self._offer_all(choice, greedy.first_fits(choice.items, lambda: choice.height))
+        self._offer_all(choice, choice.placer.first_fits(lambda: choice.height))
 
     def _place_greedily(self, choice: _AliasChoice) -> None:
         self._first_fits(choice)
-        self._offer_all(choice, greedy.others(choice.items, self.bound))
+        self._offer_all(choice, choice.placer.others(self.bound))
 
     def _offer_all(self, choice: _AliasChoice, named: Iterator[tuple[str, list[int]]]) -> None:
         """Offer a choice's candidates until one is good enough."""
@@ -294,14 +295,13 @@ class _Portfolio:
                 continue
             offsets = choice.offsets
             order = sorted(range(len(choice.items)), key=lambda k: (offsets[k], k))
-            work = len(choice.items) + sum(map(len, choice.items.conflicts))
+            arrays = Arrays.of(choice.items)
+            work = len(choice.items) + int(arrays.degrees.sum())
             rounds = min(self.limits.climb_rounds, self.limits.climb_work // work)
             if self.gain_is_small:
                 rounds = rounds // self.limits.small_gain_climb_divisor + 1
             bound = max(choice.bound, self.bound)
-            climbed = climb(
-                Arrays.of(choice.items), order, bound=bound, rounds=rounds, seed=self.options.seed
-            )
+            climbed = climb(arrays, order, bound=bound, rounds=rounds, seed=self.options.seed)
             self.offer("local", choice, climbed.tolist())
 
     def exact(self) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb_stages
-from tflm_planner.memory.allocators.items import Items
+from tflm_planner.memory.allocators.items import Items, spans_of
 from tflm_planner.memory.allocators.machine_code import Ints
 from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, PackBudget
 
@@ -67,7 +67,7 @@ def place_stages(
 
 def _cut_into_stages(items: Items, border_items: int) -> list[_Stage]:
     """The stages in the order of time, cut where at most `border_items` items live."""
-    spans, heights = items.spans, items.heights
+    spans, heights = spans_of(items), items.heights
     times = sorted({t for span in spans for t in span})
     starts = sorted(range(len(items)), key=lambda k: spans[k][0])
     stages: list[_Stage] = []

@@ -169,7 +169,7 @@ class _ContractedGraph:
         assert not self.stuck_units, "regions that wait for each other"
         place = {u: k for k, u in enumerate(self.units)}
         nodes = tuple(self._node(u, place) for u in self.units)
-        return Dag(self._dag.sizes, nodes, self._dag.inputs, self._dag.outputs)
+        return Dag.of(self._dag.sizes, nodes, self._dag.inputs, self._dag.outputs)
 
     def _node(self, unit: int, place: dict[int, int]) -> Node:
         if unit < len(self._regions):
