@@ -28,7 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_planner.memory.allocators import AllocatorOptions, best_of
-from tflm_planner.memory.limits import OrderBudget
+from tflm_planner.memory.budgets import OrderBudget
 from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model

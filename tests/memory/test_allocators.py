@@ -30,8 +30,8 @@ from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import alias_sets, bind, choose_all, without_aliases
 from tflm_planner.memory.allocators.sections import sections_of
 from tflm_planner.memory.bounds import lower_bound, pairwise_bounds
+from tflm_planner.memory.budgets import AllocatorBudget
 from tflm_planner.memory.domains import Pruner
-from tflm_planner.memory.limits import AllocatorBudget
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
@@ -274,7 +274,7 @@ def below_a_large_buffer(problem: Problem) -> Problem:
 def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
     for allocators in (("best",), ("exact",)):
         for problem in (hard(80, 0), below_a_large_buffer(hard(80, 0))):
-            best_of(problem, AllocatorOptions(allocators, limits=NO_CLIMBING))
+            best_of(problem, AllocatorOptions(allocators, budget=NO_CLIMBING))
     much, small, named, named_small = slices
     assert 0 < small < much < named == named_small
 
@@ -282,7 +282,7 @@ def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
 @pytest.mark.parametrize("effort", [0.1, 1.0, 2.0])
 def test_no_call_spends_more_slices_than_the_budget_has(effort: float, slices: list[float]) -> None:
     """But for the last slice of each order."""
-    best_of(hard(80, 0), AllocatorOptions(effort=effort, limits=NO_CLIMBING))
+    best_of(hard(80, 0), AllocatorOptions(effort=effort, budget=NO_CLIMBING))
     budget = NO_CLIMBING.slices * effort
     assert budget <= sum(slices) < budget + len(exact.PREORDERS)
 

@@ -18,7 +18,7 @@ from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import bind, choose_all
 from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
-from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET
+from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET
 from tflm_planner.memory.problem import Buffer, Overlap, Problem, validate
 
 
@@ -75,8 +75,8 @@ def test_of_stages_and_the_whole_the_lower_plan_is_taken() -> None:
     for seed in (1, 4):  # the whole is lower in one, stages in the other
         problem = tangled(seed, 100, 60)
         staged, whole, lower = (
-            pack(problem, (), limits=limits).height(problem)
-            for limits in (stages_only, DEFAULT_PACK_BUDGET, both)
+            pack(problem, (), budget=budget).height(problem)
+            for budget in (stages_only, DEFAULT_PACK_BUDGET, both)
         )
         assert lower == min(staged, whole) and staged != whole
         signs.add(staged < whole)

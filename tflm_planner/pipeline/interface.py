@@ -181,7 +181,7 @@ def plan(
         ),
         tiles=None if tile is None else _permission(tile, workers),
         ends=io,
-        budget=parse_size(budget) if isinstance(budget, str) else budget,
+        given_arena_limit=parse_size(budget) if isinstance(budget, str) else budget,
         verify=api.VerifyOptions(seed, inputs) if prove else None,
     )
     result = api.plan(model, None, options, on_progress)

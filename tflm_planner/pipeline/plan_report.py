@@ -85,7 +85,7 @@ def plan_report(outcome: PlanOutcome) -> Report:
         terms=proof.terms,
         verified=_is_verified(planned, verdict, proof.terms),
         converted=outcome.result.converted,
-        budget=outcome.options.budget,
+        budget=outcome.options.given_arena_limit,
         stopped=outcome.stop.reason,
         notes=_notes(outcome, target),
         seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tflm_planner.memory.limits import OrderBudget
+from tflm_planner.memory.budgets import OrderBudget
 from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult, best_order
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.estimate.interval import Interval
