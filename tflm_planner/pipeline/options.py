@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from tflm_planner.memory.allocators import NAMES
+from tflm_planner.memory.allocators import ALLOCATORS
 from tflm_planner.memory.order import Method as OrderMethod
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
@@ -37,7 +37,6 @@ ENDS: tuple[str, ...] = get_args(Ends)
 MOST_SLOWDOWN = 1000
 """A limit on instructions, relative to the original, that no tiling reaches."""
 ORDERS: tuple[str, ...] = get_args(OrderMethod)
-ALLOCATORS = NAMES
 
 
 @dataclass(frozen=True)

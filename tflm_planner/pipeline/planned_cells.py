@@ -24,7 +24,7 @@ from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 
-_NO_LEAN = "the lean library is not for these kernels"
+_NOT_LEAN = "the lean library is not for these kernels"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PlannedCells:
     def _lean(self, planned: PlannedFile) -> Cell:
         """The very plan that was made, on lean firmware."""
         if not can_be_lean(self.target):
-            return Cell("lean", remark=_NO_LEAN)
+            return Cell("lean", remark=_NOT_LEAN)
         model = clone(planned.inspection.model)
         run(model, WritePool())
         arena = arena_of(model, with_lean(self.target), carried_plan(model))

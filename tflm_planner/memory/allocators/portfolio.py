@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 PlanProgress = Callable[[str, int, int], None]
 """Called with (allocator, height, lower bound) at each improvement."""
 
-DEFAULT = ("greedy", "local", "exact")
-NAMES = (*DEFAULT, "cpsat", "best")
-"""What `best_of` understands; "best" stands for `DEFAULT`, and "greedy" always goes first."""
+DEFAULT_ALLOCATORS = ("greedy", "local", "exact")
+ALLOCATORS = (*DEFAULT_ALLOCATORS, "cpsat", "best")
+"""What `best_of` understands; "best" stands for the default ones, and "greedy" always goes
+first."""
 
-_STACK = "stack"
+_STACKED = "stack"
 """Name of the first plan, which is only a start: all buffers on top of each other."""
 
 
@@ -120,9 +121,9 @@ def best_of(
 def _expand(allocators: Sequence[str]) -> set[str]:
     wanted: set[str] = set()
     for name in allocators:
-        if name not in NAMES:
-            raise UsageError(f"allocator {name!r} is unknown; choose from {', '.join(NAMES)}")
-        wanted.update(DEFAULT if name == "best" else (name,))
+        if name not in ALLOCATORS:
+            raise UsageError(f"allocator {name!r} is unknown; choose from {', '.join(ALLOCATORS)}")
+        wanted.update(DEFAULT_ALLOCATORS if name == "best" else (name,))
     if "cpsat" in wanted:
         from tflm_planner.memory.allocators import cpsat
 
@@ -152,7 +153,7 @@ class _Portfolio:
     listener: Listener
     bound: int = 0
     proved: bool = False
-    allocator: str = _STACK
+    allocator: str = _STACKED
     choices: list[_AliasChoice] = field(default_factory=list[_AliasChoice])
     free: _AliasChoice | None = None
     """The one that leaves every overlap open."""
@@ -175,7 +176,7 @@ class _Portfolio:
     @property
     def over(self) -> bool:
         """Nothing is left to gain, or the search was stopped and has a plan."""
-        placed = self.allocator != _STACK
+        placed = self.allocator != _STACKED
         return self.height <= self.bound or self.proved or (placed and self.stop.is_over)
 
     @property
