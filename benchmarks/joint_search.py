@@ -203,7 +203,9 @@ def finish(
     source = folder / f"{name}.int8.tflite"
     source.write_bytes(rounded.int8)
     search_options = api.MemoryOptions(kernels=api.kernels_of(limits.target))
-    options = api.PlanOptions(search_options, api.TilePermission(), budget=limits.arena, force=True)
+    options = api.PlanOptions(
+        search_options, api.TilePermission(), given_arena_limit=limits.arena, force=True
+    )
     result = api.plan(source, folder / f"{name}.planned.tflite", options)
     make_folder(folder / name)
     for file, text in export(result.data, "winner", limits.target).items():

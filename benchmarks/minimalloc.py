@@ -14,7 +14,8 @@ import argparse
 import time
 from pathlib import Path
 
-from tflm_planner.memory.allocators import exact, greedy
+from tflm_planner.memory.allocators import exact
+from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import Items, bind
 from tflm_planner.memory.allocators.sections import sections_of
 from tflm_planner.memory.bounds import lower_bound
@@ -70,8 +71,9 @@ def _solve(path: Path, time_limit: float) -> tuple[float, bool]:
 
 
 def _first_fit(items: Items) -> list[int]:
-    order = next(iter(greedy.orders(items)))[1]
-    offsets = greedy.first_fit(items, order)
+    placer = GreedyPlacer(items)
+    order = next(placer.orders())[1]
+    offsets = placer.first_fit(order)
     assert offsets is not None
     return offsets
 

@@ -23,7 +23,7 @@ from typing import Any
 from chart import Chart, Line, svg
 
 from tflm_planner.cost import latency_of
-from tflm_planner.memory.allocators import greedy
+from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import Items, bind, choose_all
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model
@@ -88,7 +88,7 @@ def memory(model: Model, on: TargetKernels, options: MemoryOptions) -> int:
 
 def _first_fit(items: Items) -> int:
     """The lowest height that first fits find."""
-    plans = (items.plan(offsets) for _, offsets in greedy.first_fits(items))
+    plans = (items.plan(offsets) for _, offsets in GreedyPlacer(items).first_fits())
     return min(plan.height(items.problem) for plan in plans)
 
 
@@ -100,7 +100,7 @@ def _only(problem: Problem, kept: list[int]) -> Problem:
         for o in problem.overlaps
         if o.first in at and o.second in at
     ]
-    return Problem(tuple(problem.buffers[i] for i in kept), tuple(overlaps))
+    return Problem.of(tuple(problem.buffers[i] for i in kept), tuple(overlaps))
 
 
 def patched(data: bytes, n: int, p: int, on: TargetKernels, options: MemoryOptions) -> Found | None:

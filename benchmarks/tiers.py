@@ -28,7 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_planner.memory.allocators import AllocatorOptions, best_of
-from tflm_planner.memory.limits import OrderBudget
+from tflm_planner.memory.budgets import OrderBudget
 from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model
@@ -78,7 +78,7 @@ def apart(data: bytes, on: TargetKernels) -> tuple[Arena, int]:
         if ordered:
             Reorder(find, on.scratch_of).results(model)
         line = timeline_of(model, on.scratch_of)
-        problem = Problem(planning_problem(line).buffers)
+        problem = Problem.of(planning_problem(line).buffers)
         plan = best_of(problem, AllocatorOptions(("local",))).plan
         offsets = dict(zip(line.planned, plan.offsets, strict=False))
         found = arena_of(model, on.target, offsets)

@@ -24,7 +24,7 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     )  # fmt: skip
     options = given.options()
     search, tiles = options.search, options.tiles
-    assert options.budget == 1024 and options.force and options.verify is not None
+    assert options.given_arena_limit == 1024 and options.force and options.verify is not None
     assert (options.verify.seed, options.verify.inputs) == (4, 5)
     assert search.kernels.target.id == "cortex-m7/cmsis-nn+lean"
     assert search.kernels.target.tflm == "2025-06"

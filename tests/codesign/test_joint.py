@@ -126,7 +126,7 @@ def test_a_network_that_does_not_fit_whole_is_tiled() -> None:
     assert (tiled.fits, tiled.by) == (True, "tiles")
     assert tiled.arena is not None and tiled.arena <= 30_000 < whole.arena
     kernels = api.MemoryOptions(kernels=api.kernels_of(TARGET))
-    options = api.PlanOptions(kernels, QUICK_TILES, budget=30_000, verify=None)
+    options = api.PlanOptions(kernels, QUICK_TILES, given_arena_limit=30_000, verify=None)
     result = api.plan(build(chain), None, options)
     assert (result.report.after.arena.arena, len(result.data)) == (tiled.arena, tiled.file_bytes)
     assert judge(FitQuestion(chain, replace(TILED, arena=whole.arena))).by == "plan"

@@ -42,7 +42,7 @@ class Builder:
 
     def dag(self, out: int) -> Dag:
         """The graph with output `out`."""
-        return Dag(tuple(self.sizes), tuple(self.nodes), (0,), (out,))
+        return Dag.of(tuple(self.sizes), tuple(self.nodes), (0,), (out,))
 
 
 def chain(length: int = 10_000) -> Dag:

@@ -39,7 +39,7 @@ def dags(draw: st.DrawFn, most: int = 7, *, plain: bool = False) -> Dag:
         workspace = draw(st.sampled_from([0, 0, 16, 64]))
         nodes.append(Node(reads, writes, after, tuple(absorbs), draw(st.booleans()), workspace))
     outputs = tuple(draw(st.lists(st.sampled_from(range(len(sizes))), max_size=2))) if sizes else ()
-    return Dag(tuple(sizes), tuple(nodes), inputs, outputs)
+    return Dag.of(tuple(sizes), tuple(nodes), inputs, outputs)
 
 
 @st.composite
@@ -84,7 +84,7 @@ def tiled(draw: st.DrawFn) -> Dag:
             nodes.append(Node(reads, (len(sizes),), (), tuple(Absorb(t, sizes[t]) for t in reads)))
             sizes.append(sum(sizes[t] for t in reads))
         ends = [len(sizes) - 1]
-    return Dag(tuple(sizes), tuple(nodes), (0,), tuple(ends))
+    return Dag.of(tuple(sizes), tuple(nodes), (0,), tuple(ends))
 
 
 def naive_peak(dag: Dag, order: tuple[int, ...]) -> int:

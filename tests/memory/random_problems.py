@@ -39,7 +39,7 @@ def problems(
                 overlaps.append(draw(st.sampled_from([
                     Overlap(i, j, low, UNBOUNDED), Overlap(i, j, -UNBOUNDED, -low)
                 ])))  # fmt: skip
-    return Problem(tuple(buffers), tuple(overlaps))
+    return Problem.of(tuple(buffers), tuple(overlaps))
 
 
 def paint(problem: Problem, plan: Plan) -> bool:
@@ -101,7 +101,7 @@ def brute_force(problem: Problem, at_most: int) -> int:
 
 def chain(sizes: list[int]) -> Problem:
     """Buffers of which each is live together with the next only."""
-    return Problem(tuple(Buffer(f"t{i}", size, i, i + 2) for i, size in enumerate(sizes)))
+    return Problem.of(tuple(Buffer(f"t{i}", size, i, i + 2) for i, size in enumerate(sizes)))
 
 
 @st.composite
@@ -118,7 +118,7 @@ def sliding_chains(draw: st.DrawFn, most: int = 6, biggest: int = 5) -> Problem:
             overlaps.append(Overlap(i + 1, i, low, UNBOUNDED))
         elif kind == "above":
             overlaps.append(Overlap(i, i + 1, low, UNBOUNDED))
-    return Problem(chain(sizes).buffers, tuple(overlaps))
+    return Problem.of(chain(sizes).buffers, tuple(overlaps))
 
 
 def mutations(plan: Plan) -> Iterator[Plan]:

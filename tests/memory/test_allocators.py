@@ -23,15 +23,15 @@ from tflm_planner.memory.allocators import (
     best_of,
     climbing,
     exact,
-    greedy,
     slide,
 )
 from tflm_planner.memory.allocators.arrays import Arrays
+from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import alias_sets, bind, choose_all, without_aliases
 from tflm_planner.memory.allocators.sections import sections_of
 from tflm_planner.memory.bounds import lower_bound, pairwise_bounds
+from tflm_planner.memory.budgets import AllocatorBudget
 from tflm_planner.memory.domains import Pruner
-from tflm_planner.memory.limits import AllocatorBudget
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
@@ -48,7 +48,7 @@ def hard(count: int, seed: int) -> Problem:
         start = chance.randrange(40)
         life = chance.choice([1, 2, 3, 5, 9, 20])
         buffers.append(Buffer(f"b{i}", 16 * chance.randint(1, 40), start, start + life))
-    return Problem(tuple(buffers))
+    return Problem.of(tuple(buffers))
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
@@ -56,7 +56,7 @@ def hard(count: int, seed: int) -> Problem:
 def test_every_plan_is_legal_and_none_below_the_bound(problem: Problem) -> None:
     bound = lower_bound(problem)
     for items in (bind(problem, ()), choose_all(problem), bind(without_aliases(problem), ())):
-        for _, offsets in greedy.candidates(items, bound):
+        for _, offsets in GreedyPlacer(items).candidates(bound):
             plan = items.plan(offsets)
             assert validate(problem, plan) == [] and paint(problem, plan)
             assert plan.height(problem) >= bound
@@ -105,7 +105,7 @@ def test_a_run_of_a_hundred_layers_slides_through_one_buffer_at_once(seed: int) 
         Overlap(i + 1, i, 16 * chance.randint(1, 40), UNBOUNDED)
         for i in range(99) if chance.random() < 0.8
     )  # fmt: skip
-    problem = Problem(chain(sizes).buffers, input_overlaps)
+    problem = Problem.of(chain(sizes).buffers, input_overlaps)
     solution = best_of(problem, AllocatorOptions(("greedy",)))
     assert solution.optimal, "without any search"
 
@@ -120,7 +120,7 @@ def test_the_exact_search_proves_plain_problems(problem: Problem) -> None:
         search.advance(4)
     assert search.proved and search.offsets is not None
     assert validate(problem, items.plan(search.offsets)) == []
-    for _, offsets in greedy.candidates(items, 0):
+    for _, offsets in GreedyPlacer(items).candidates(0):
         assert search.high <= items.plan(offsets).height(problem)
     if len(problem.buffers) <= 5:
         assert search.high == brute_force(problem, top)
@@ -164,7 +164,7 @@ def test_groups_keep_their_distances_and_never_collide(problem: Problem, seed: i
 
 def test_a_chain_of_aliases_becomes_one_group() -> None:
     buffers = tuple(Buffer(f"t{i}", 32, i, i + 2) for i in range(6))
-    problem = Problem(buffers, tuple(Overlap(i, i + 1, 0, 0) for i in range(5)))
+    problem = Problem.of(buffers, tuple(Overlap(i, i + 1, 0, 0) for i in range(5)))
     assert choose_all(problem).members == ((0, 1, 2, 3, 4, 5),)
     assert best_of(problem).height == 32
 
@@ -175,9 +175,9 @@ def test_an_alias_that_would_overwrite_a_live_operand_is_not_taken() -> None:
     #   y    |###|
     #   sum     |######|
     buffers = (Buffer("x", 32, 0, 3), Buffer("y", 32, 0, 2), Buffer("sum", 32, 1, 3))
-    problem = Problem(buffers, (Overlap(1, 2, 0, 0),))
+    problem = Problem.of(buffers, (Overlap(1, 2, 0, 0),))
     assert best_of(problem).height == 64
-    both = Problem(buffers, (Overlap(0, 2, 0, 0), Overlap(1, 2, 0, 0)))
+    both = Problem.of(buffers, (Overlap(0, 2, 0, 0), Overlap(1, 2, 0, 0)))
     sets, every = alias_sets(both, 16)
     assert every and {items.members for items in sets} == {
         ((0,), (1,), (2,)),
@@ -196,14 +196,14 @@ def test_a_concatenation_of_views_needs_no_second_copy() -> None:
         Buffer("whole", 80, 2, 4),
         Buffer("other", 16, 0, 2),
     )
-    problem = Problem(buffers, (Overlap(2, 0, 0, 0), Overlap(2, 1, 32, 32)))
+    problem = Problem.of(buffers, (Overlap(2, 0, 0, 0), Overlap(2, 1, 32, 32)))
     solution = best_of(problem)
     assert solution.height == solution.lower_bound == 96
 
 
 def test_an_output_trails_its_input() -> None:
     buffers = (Buffer("in", 64, 0, 2), Buffer("out", 64, 1, 3))
-    solution = best_of(Problem(buffers, (Overlap(1, 0, 16, UNBOUNDED),)))
+    solution = best_of(Problem.of(buffers, (Overlap(1, 0, 16, UNBOUNDED),)))
     assert (solution.height, solution.optimal, solution.plan.offsets) == (80, True, (16, 0))
 
 
@@ -212,7 +212,7 @@ def test_small_chains_do_not_load_the_compiled_search() -> None:
         "import sys;"
         "from tflm_planner.memory.allocators import best_of;"
         "from tflm_planner.memory.problem import Buffer, Problem;"
-        "s = best_of(Problem(tuple(Buffer(str(i), 16 * (i * 7 % 5 + 1), i, i + 2)"
+        "s = best_of(Problem.of(tuple(Buffer(str(i), 16 * (i * 7 % 5 + 1), i, i + 2)"
         " for i in range(9))));"
         "assert s.optimal and 'numba' not in sys.modules and 'numpy' not in sys.modules"
     )
@@ -268,13 +268,13 @@ def below_a_large_buffer(problem: Problem) -> Problem:
     """The same, beside a buffer that lives all the time, next to which any gain is little."""
     end = max(b.end for b in problem.buffers)
     size = 400 * sum(b.size for b in problem.buffers)
-    return Problem((*problem.buffers, Buffer("large", size, 0, end)))
+    return Problem.of((*problem.buffers, Buffer("large", size, 0, end)))
 
 
 def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
     for allocators in (("best",), ("exact",)):
         for problem in (hard(80, 0), below_a_large_buffer(hard(80, 0))):
-            best_of(problem, AllocatorOptions(allocators, limits=NO_CLIMBING))
+            best_of(problem, AllocatorOptions(allocators, budget=NO_CLIMBING))
     much, small, named, named_small = slices
     assert 0 < small < much < named == named_small
 
@@ -282,7 +282,7 @@ def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
 @pytest.mark.parametrize("effort", [0.1, 1.0, 2.0])
 def test_no_call_spends_more_slices_than_the_budget_has(effort: float, slices: list[float]) -> None:
     """But for the last slice of each order."""
-    best_of(hard(80, 0), AllocatorOptions(effort=effort, limits=NO_CLIMBING))
+    best_of(hard(80, 0), AllocatorOptions(effort=effort, budget=NO_CLIMBING))
     budget = NO_CLIMBING.slices * effort
     assert budget <= sum(slices) < budget + len(exact.PREORDERS)
 
@@ -296,7 +296,7 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 
 def test_an_infeasible_capacity_is_disproved() -> None:
     # Three of 2 bytes, pairwise together at different times, and one of 3 across: 5 do not do.
-    problem = Problem((Buffer("a", 2, 0, 2), Buffer("b", 2, 1, 3), Buffer("c", 3, 0, 3)))
+    problem = Problem.of((Buffer("a", 2, 0, 2), Buffer("b", 2, 1, 3), Buffer("c", 3, 0, 3)))
     attempt = exact.solve_at(bind(problem, ()), 6, 8)
     assert attempt.impossible and attempt.offsets is None
     found = exact.solve_at(bind(problem, ()), 7, 8)
@@ -332,14 +332,14 @@ def test_progress_falls_to_the_final_height() -> None:
 
 
 def test_no_buffers() -> None:
-    solution = best_of(Problem(()))
+    solution = best_of(Problem.of(()))
     assert isinstance(solution, Solution)
     assert (solution.plan.offsets, solution.height, solution.optimal) == ((), 0, True)
 
 
 def test_an_unknown_allocator_is_refused() -> None:
     with pytest.raises(UsageError, match="'quantum' is unknown; choose from greedy"):
-        best_of(Problem(()), AllocatorOptions(("quantum",)))
+        best_of(Problem.of(()), AllocatorOptions(("quantum",)))
 
 
 @pytest.fixture(scope="module")

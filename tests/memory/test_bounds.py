@@ -87,7 +87,7 @@ def test_two_neighbours_of_a_large_buffer_add_up() -> None:
         Buffer("made", 18_432, 2, 4),
     )
     input_overlaps = (Overlap(1, 0, 18_448, UNBOUNDED), Overlap(2, 1, 16, UNBOUNDED))
-    problem = Problem(buffers, input_overlaps)
+    problem = Problem.of(buffers, input_overlaps)
     assert live_bound(problem) == 36_880
     assert lower_bound(problem) == 36_896 == best_of(problem, AllocatorOptions(("greedy",))).height
 
@@ -97,7 +97,7 @@ def test_two_large_neighbours_of_a_small_buffer_add_up() -> None:
     sizes = {"small": 1, "one": 10, "another": 10}
     buffers = tuple(Buffer(name, size, 0, 1) for name, size in sizes.items())
     inside = (Overlap(0, 1, -9, 0), Overlap(0, 2, -9, 0))
-    problem = Problem(buffers, inside)
+    problem = Problem.of(buffers, inside)
     assert live_bound(problem) == lower_bound(problem) == 20 == brute_force(problem, 21)
 
 
@@ -106,7 +106,7 @@ def test_drift_along_a_chain_adds_up() -> None:
     sizes, count = 10, 8
     buffers = tuple(Buffer(f"t{i}", sizes, i, i + 2) for i in range(count))
     input_overlaps = tuple(Overlap(i + 1, i, 1, UNBOUNDED) for i in range(count - 1))
-    problem = Problem(buffers, input_overlaps)
+    problem = Problem.of(buffers, input_overlaps)
     assert live_bound(problem) == 11
     assert lower_bound(problem) == best_of(problem).height == sizes + count - 1
 
@@ -114,7 +114,7 @@ def test_drift_along_a_chain_adds_up() -> None:
 def test_others_alive_crowd_a_pair() -> None:
     # Beside `residue` of 8 the two cannot be apart below 24: so they trail, in either gap.
     buffers = (Buffer("in", 8, 0, 2), Buffer("out", 8, 1, 3), Buffer("residue", 8, 0, 3))
-    problem = Problem(buffers, (Overlap(1, 0, 2, UNBOUNDED),))
+    problem = Problem.of(buffers, (Overlap(1, 0, 2, UNBOUNDED),))
     assert pairwise_bounds(problem) == {(0, 1): 8}
     domains = Pruner(problem, pairwise_bounds(problem)).at(18, 1000)
     unit = Pruner(problem, pairwise_bounds(problem)).unit
@@ -126,7 +126,7 @@ def test_others_alive_crowd_a_pair() -> None:
 
 
 def test_live_bytes_lists_each_change() -> None:
-    problem = Problem((Buffer("a", 4, 0, 2), Buffer("b", 3, 1, 3)))
+    problem = Problem.of((Buffer("a", 4, 0, 2), Buffer("b", 3, 1, 3)))
     assert live_bytes(problem) == [(0, 4), (1, 7), (2, 3), (3, 0)]
 
 
@@ -135,7 +135,7 @@ def test_buffers_inside_one_parent_still_need_their_own_bytes() -> None:
     # left   |####|
     # right       |####|
     buffers = (Buffer("parent", 8, 1, 3), Buffer("left", 5, 0, 2), Buffer("right", 4, 0, 2))
-    problem = Problem(buffers, (Overlap(0, 1, 0, 0), Overlap(0, 2, 4, 4)))
+    problem = Problem.of(buffers, (Overlap(0, 1, 0, 0), Overlap(0, 2, 4, 4)))
     assert live_bound(problem) == 9
     # In the parent right would begin with left's last byte: one of them lies elsewhere.
     assert lower_bound(problem) == brute_force(problem, 17) == 12
@@ -143,17 +143,17 @@ def test_buffers_inside_one_parent_still_need_their_own_bytes() -> None:
 
 def test_a_trailing_output_needs_its_lead_beside_the_input() -> None:
     buffers = (Buffer("in", 64, 0, 2), Buffer("out", 64, 1, 3))
-    assert lower_bound(Problem(buffers, (Overlap(1, 0, 16, UNBOUNDED),))) == 80
+    assert lower_bound(Problem.of(buffers, (Overlap(1, 0, 16, UNBOUNDED),))) == 80
 
 
 def test_the_bound_of_a_chain_is_near_linear() -> None:
     def bounding(length: int):
         problem = chain([16 * (1 + i * 7919 % 997) for i in range(length)])
         aliases = tuple(Overlap(i, i + 1, 0, 0) for i in range(0, length - 1, 3))
-        return lambda: lower_bound(Problem(problem.buffers, aliases))
+        return lambda: lower_bound(Problem.of(problem.buffers, aliases))
 
     assert_near_linear(bounding, 1_000, 5_000)
 
 
 def test_no_buffers_need_no_bytes() -> None:
-    assert lower_bound(Problem(())) == 0 and live_bytes(Problem(())) == []
+    assert lower_bound(Problem.of(())) == 0 and live_bytes(Problem.of(())) == []

@@ -69,8 +69,8 @@ def test_equal_tiles_need_few_states() -> None:
     ends = tuple(range(3, len(sizes), 3))
     sizes.append(1024)
     nodes.append(Node(ends, (len(sizes) - 1,), absorbs=tuple(Absorb(t, 16) for t in ends)))
-    dag = Dag(tuple(sizes), tuple(nodes), (0,), (len(sizes) - 1,))
-    breadth_first = Dag(
+    dag = Dag.of(tuple(sizes), tuple(nodes), (0,), (len(sizes) - 1,))
+    breadth_first = Dag.of(
         dag.sizes,
         (*(nodes[3 * tile + k] for k in range(3) for tile in range(64)), nodes[-1]),
         dag.inputs,

@@ -24,17 +24,17 @@ def test_what_is_written_is_read_back(problem: Problem) -> None:
 
 def test_upper_is_the_time_after_the_last() -> None:
     problem = read_csv(io.StringIO("id,lower,upper,size\nx,0,3,16\n"))
-    assert problem == Problem((Buffer("x", 16, 0, 3),))
+    assert problem == Problem.of((Buffer("x", 16, 0, 3),))
 
 
 def test_the_older_end_column_is_the_last_time() -> None:
     problem = read_csv(io.StringIO("buffer,start,end,size\nx,0,3,16\n"))
-    assert problem == Problem((Buffer("x", 16, 0, 4),))
+    assert problem == Problem.of((Buffer("x", 16, 0, 4),))
 
 
 def test_a_plan_adds_the_offsets(tmp_path: Path) -> None:
     stream = io.StringIO()
-    problem = Problem((Buffer("x", 16, 0, 3), Buffer("y", 32, 1, 2)))
+    problem = Problem.of((Buffer("x", 16, 0, 3), Buffer("y", 32, 1, 2)))
     write_csv(problem, stream, Plan((32, 0)))
     assert stream.getvalue() == "id,lower,upper,size,offset\nx,0,3,16,32\ny,1,2,32,0\n"
     path = tmp_path / "plan.csv"

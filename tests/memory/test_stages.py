@@ -13,11 +13,12 @@ from tests.memory.random_problems import problems
 from tflm_planner.memory.allocators import stages
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
-from tflm_planner.memory.allocators.greedy import first_fits, orders
+from tflm_planner.memory.allocators.conflicts import conflicts_of
+from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import bind, choose_all
 from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
-from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET
+from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET
 from tflm_planner.memory.problem import Buffer, Overlap, Problem, validate
 
 
@@ -37,7 +38,7 @@ def blocks(seed: int, count: int, width: int) -> Problem:
         for i in range(0, len(buffers) - 1, 5)
         if buffers[i].start < buffers[i + 1].end and buffers[i + 1].start < buffers[i].end
     ]
-    return Problem(tuple(buffers), tuple(overlaps))
+    return Problem.of(tuple(buffers), tuple(overlaps))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -50,7 +51,7 @@ def test_many_buffers_come_near_their_bound(seed: int) -> None:
     at_once = min(
         max(o + h for o, h in zip(offsets, items.heights, strict=True))
         for items in (choose_all(problem), bind(problem, ()))
-        for _, offsets in first_fits(items)
+        for _, offsets in GreedyPlacer(items).first_fits()
     )
     assert plan.height(problem) <= at_once
     assert plan.height(problem) <= 1.05 * live_bound(problem)
@@ -64,7 +65,7 @@ def tangled(seed: int, count: int, steps: int) -> Problem:
         start, size = rng.randrange(steps), 16 * rng.randint(1, 60)
         end = min(start + 1 + int(rng.expovariate(1 / 8)), steps + 1)
         buffers.append(Buffer(f"{n}", size, start, end))
-    return Problem(tuple(buffers))
+    return Problem.of(tuple(buffers))
 
 
 def test_of_stages_and_the_whole_the_lower_plan_is_taken() -> None:
@@ -74,8 +75,8 @@ def test_of_stages_and_the_whole_the_lower_plan_is_taken() -> None:
     for seed in (1, 4):  # the whole is lower in one, stages in the other
         problem = tangled(seed, 100, 60)
         staged, whole, lower = (
-            pack(problem, (), limits=limits).height(problem)
-            for limits in (stages_only, DEFAULT_PACK_BUDGET, both)
+            pack(problem, (), budget=budget).height(problem)
+            for budget in (stages_only, DEFAULT_PACK_BUDGET, both)
         )
         assert lower == min(staged, whole) and staged != whole
         signs.add(staged < whole)
@@ -89,7 +90,7 @@ def test_arrays_are_the_items(problem: Problem) -> None:
         arrays = Arrays.of(items)
         entries = [
             (k, other, low, high)
-            for k, near in enumerate(items.conflicts)
+            for k, near in enumerate(conflicts_of(items))
             for other, stretches in near.items()
             for low, high in stretches
         ]
@@ -97,7 +98,9 @@ def test_arrays_are_the_items(problem: Problem) -> None:
         columns = (rows, arrays.other, arrays.low, arrays.high)
         assert entries == list(zip(*(c.tolist() for c in columns), strict=True))
         assert items.heights == tuple(arrays.heights.tolist())
-        assert [order for _, order in orders(items)] == [o.tolist() for o in arrays.orders()]
+        assert [order for _, order in GreedyPlacer(items).orders()] == [
+            o.tolist() for o in arrays.orders()
+        ]
 
 
 @given(problems(most=9))

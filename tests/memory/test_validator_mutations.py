@@ -75,7 +75,7 @@ def test_a_forged_alias_is_caught(case: Case) -> None:
 def test_a_permission_that_was_never_given_is_missed(case: Case) -> None:
     """Take the permissions away: every alias that the plan took must be reported."""
     problem, plan = case.problem, case.plan
-    bare = Problem(problem.buffers)
+    bare = Problem.of(problem.buffers)
     taken = {
         frozenset((o.first, o.second))
         for o in problem.overlaps
@@ -106,7 +106,7 @@ def test_a_plan_made_with_cut_life_spans_is_caught(case: Case) -> None:
                 offsets = list(case.plan.offsets)
                 offsets[j] = offsets[i]
                 plan = Plan(tuple(offsets))
-                forgetful = Problem(buffers)
+                forgetful = Problem.of(buffers)
                 true = {_positions(problem, v) for v in validate(problem, plan)}
                 lied = {_positions(forgetful, v) for v in validate(forgetful, plan)}
                 pair = min(i, j), max(i, j)
@@ -123,7 +123,7 @@ def test_a_buffer_below_the_arena_is_caught(case: Case) -> None:
 
 
 def test_a_plan_of_the_wrong_length_is_refused() -> None:
-    problem = Problem((Buffer("a", 16, 0, 1),))
+    problem = Problem.of((Buffer("a", 16, 0, 1),))
     with pytest.raises(ValueError, match="2 offsets"):
         validate(problem, Plan((0, 16)))
 

@@ -63,7 +63,7 @@ def test_axes_and_shapes() -> None:
     assert new_options("BatchMatMulOptions", adj_y=True).transposes == (False, True)
     assert new_options("ReshapeOptions", new_shape=(1, -1)).new_shape == (1, -1)
     assert new_options("SqueezeOptions", squeeze_dims=(2,)).squeezed_axes == (2,)
-    assert new_options("FullyConnectedOptions", weights_format=1).is_row_interleaved
+    assert new_options("FullyConnectedOptions", weights_format=1).has_shuffled_weights
     assert new_options("UnidirectionalSequenceLSTMOptions", time_major=True).is_time_major
     handle = new_options("VarHandleOptions", container=b"c", shared_name=b"s")
     assert handle.variable == (b"c", b"s")

@@ -171,6 +171,14 @@ def test_equal_bytes_of_equal_values() -> None:
     assert not same_values(one, tensor_of("int8", NOT_QUANTIZED))
 
 
+def test_the_axis_counts_where_there_are_several_scales() -> None:
+    assert PER_CHANNEL.means_the_same(Quantization((0.5, 0.25, 0.125), (1, 2, 3), axis=3))
+    assert not PER_CHANNEL.means_the_same(replace(PER_CHANNEL, axis=0))
+    single = Quantization.of([0.5], 1)
+    assert single.means_the_same(replace(single, axis=3))
+    assert NOT_QUANTIZED.means_the_same(replace(NOT_QUANTIZED, axis=3))
+
+
 def test_what_stands_for_zero() -> None:
     assert tensor_of("int8", Quantization.of([0.5], -9)).zero == -9
     assert tensor_of("float32", Quantization.of([0.5], -9)).zero == 0

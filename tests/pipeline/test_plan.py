@@ -249,7 +249,7 @@ def test_budget(cnn):
     need = api.plan(cnn, options=api.PlanOptions(verify=None)).report.after.arena.arena
 
     def fits(budget: int) -> bool:
-        limited = api.PlanOptions(budget=budget, verify=None)
+        limited = api.PlanOptions(given_arena_limit=budget, verify=None)
         return api.plan(cnn, options=limited).report.within_budget
 
     assert fits(need) and not fits(need - 1)

@@ -46,10 +46,10 @@ class Proof:
         return Verdict((RuntimeCheck("TFLM", status, 8, True, detail),))
 
 
-def planned(tmp_path=None, budget=None, **permission) -> api.PlanResult:
+def planned(tmp_path=None, arena_limit=None, **permission) -> api.PlanResult:
     """A model in tiles of its own operators, proved by whatever the proof is."""
     tiles = api.TilePermission(max_slowdown=1.3, workers=1, search_budget=SMALL, **permission)
-    options = api.PlanOptions(tiles=tiles, budget=budget)
+    options = api.PlanOptions(tiles=tiles, given_arena_limit=arena_limit)
     return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
 
 
@@ -120,20 +120,20 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
     if all do, the smallest is taken."""
     Proof(monkeypatch, 0)
     sizes = sorted({p.size for p in planned().report.front.points if p.tiles})
-    budget, make, made = sizes[-1], model_planner.plan_tiling, list[int]()
+    limit, make, made = sizes[-1], model_planner.plan_tiling, list[int]()
     assert len(sizes) > 1
 
     def larger(original, tiling, *rest):
         tiled = make(original, tiling, *rest)
         if all_miss or not made:
-            needs = replace(tiled.inspection.arena, arena=budget + (16 if made else 32))
+            needs = replace(tiled.inspection.arena, arena=limit + (16 if made else 32))
             tiled = replace(tiled, inspection=replace(tiled.inspection, arena=needs))
         made.append(tiled.inspection.arena.arena)
         return tiled
 
     monkeypatch.setattr(model_planner, "plan_tiling", larger)
-    found = planned(budget=budget)
-    assert len(made) > 1 and made[0] > budget
+    found = planned(arena_limit=limit)
+    assert len(made) > 1 and made[0] > limit
     assert arena(found) == (min(made) if all_miss else made[1])
     assert found.report.within_budget is not all_miss
 

@@ -281,14 +281,16 @@ def test_what_does_not_fit_is_searched_until_something_does() -> None:
     lean = rungs(data)["lean"].arena
     assert lean is not None
     tiles = api.TilePermission(workers=1, search_budget=SMALL)
-    options = api.PlanOptions(search_for(TARGETS[0]), tiles, budget=lean, verify=None)
+    options = api.PlanOptions(search_for(TARGETS[0]), tiles, given_arena_limit=lean, verify=None)
     report = api.plan(data, None, options).report
     found = {rung.kind: rung for rung in report.ladder}
     assert found["more operators"].arena is not None
     assert (found["lean"].arena or 0) <= lean and not found["lean"].at_most
     assert not report.fits and verdict_line(report).startswith("DOES NOT FIT in ")
     assert next_line(report) == f"{found['lean'].command}   # {found['lean'].arena:,} B: fits"
-    fitting = api.plan(data, None, api.PlanOptions(search_for(TARGETS[0]), budget=10**6)).report
+    fitting = api.plan(
+        data, None, api.PlanOptions(search_for(TARGETS[0]), given_arena_limit=10**6)
+    ).report
     assert fitting.fits and verdict_line(fitting).startswith("FITS in 1,000,000 B: arena ")
     assert next_line(fitting) is None
 

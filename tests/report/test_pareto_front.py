@@ -109,7 +109,7 @@ def test_a_search_fills_it_in() -> None:
 
 
 def test_a_picture_is_sound_and_tells_all(front: ParetoFront) -> None:
-    text = pareto_svg(front, inputs=27_648, budget=62_000, title=HOSTILE)
+    text = pareto_svg(front, inputs=27_648, arena_limit=62_000, title=HOSTILE)
     tree = ElementTree.fromstring(text)
     circles = tree.findall(
         ".//{http://www.w3.org/2000/svg}circle[{http://www.w3.org/2000/svg}title]"
@@ -136,7 +136,7 @@ def test_a_picture_is_sound_and_tells_all(front: ParetoFront) -> None:
 def test_any_part_of_it_can_be_drawn(front: ParetoFront, kept: int) -> None:
     for allowed in (1.0, 1.1, 40.0):
         part = ParetoFront("head", allowed, front.points[:kept])
-        ElementTree.fromstring(pareto_svg(part, inputs=0, budget=None, title="t"))
+        ElementTree.fromstring(pareto_svg(part, inputs=0, arena_limit=None, title="t"))
 
 
 def test_the_terminal_shows_a_line_each(report: Report, front: ParetoFront) -> None:

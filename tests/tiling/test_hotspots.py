@@ -60,7 +60,7 @@ def random_dag(seed: int, count: int) -> Dag:
         nodes.append(Node(reads, (n + 1,), workspace=16 * rng.randint(0, 3)))
     read = {t for node in nodes for t in node.reads}
     outputs = tuple(t for t in range(1, count + 1) if t not in read)
-    return Dag(tuple(sizes), tuple(nodes), (0,), outputs)
+    return Dag.of(tuple(sizes), tuple(nodes), (0,), outputs)
 
 
 def ideals(dag: Dag) -> Iterator[frozenset[int]]:
@@ -127,7 +127,7 @@ def diamond(width: int) -> Dag:
     ]
     nodes.append(Node((large + 2, large + 3), (large + 4,)))
     sizes = (64, *[160] * width, 160 * width, *[160] * 4)
-    return Dag(sizes, tuple(nodes), (0,), (large + 4,))
+    return Dag.of(sizes, tuple(nodes), (0,), (large + 4,))
 
 
 def test_a_hotspot_holds_the_operators_that_make_its_ends_small() -> None:

@@ -72,12 +72,12 @@ def test_unbound_views_may_cost_no_operator_either(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_budget_takes_the_fastest_that_fits(cnn):
+def test_a_limit_takes_the_fastest_that_fits(cnn):
     smallest = search(cnn)
     assert len(smallest.front) > 2
-    budget = smallest.front[1].bytes  # a point that the search is known to reach
-    found = search(cnn, budget=budget).best
-    assert found.bytes <= budget
+    limit = smallest.front[1].bytes  # a point that the search is known to reach
+    found = search(cnn, arena_limit=limit).best
+    assert found.bytes <= limit
     assert found.slowdown < smallest.best.slowdown
 
 

@@ -96,7 +96,10 @@ def test_with_its_work_spent_a_search_still_offers_what_was_evaluated():
     for segment in (promising, evaluated):
         segmenter.add(segment)
     options = SimpleNamespace(
-        search_budget=DEFAULT_BUDGET, objective="arena", operators=AllowedOperators.ALL, budget=None
+        search_budget=DEFAULT_BUDGET,
+        objective="arena",
+        operators=AllowedOperators.ALL,
+        arena_limit=None,
     )
     models = SimpleNamespace(work=WorkBudget(0), best=SimpleNamespace(bytes=90), untiled_tail=0)
     segments = SimpleNamespace(models=models, options=options)

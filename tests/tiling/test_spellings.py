@@ -73,8 +73,8 @@ def test_what_gains_nothing_is_not_offered() -> None:
 
 def test_a_moment_has_what_lives_then() -> None:
     buffers = (Buffer("a", 16, 0, 2), Buffer("b", 32, 1, 3), Buffer("c", 48, 2, 4))
-    problem = Problem(buffers, (Overlap(0, 1, 0, 0), Overlap(1, 2, 0, 16)))
-    assert problem.moment(2) == Problem(
+    problem = Problem.of(buffers, (Overlap(0, 1, 0, 0), Overlap(1, 2, 0, 16)))
+    assert problem.moment(2) == Problem.of(
         (Buffer("b", 32, 2, 3), Buffer("c", 48, 2, 3)), (Overlap(0, 1, 0, 16),)
     )
 

@@ -155,7 +155,7 @@ def plan(call: types.PlanCall, workspace: Workspace, on_progress: Progress) -> J
     options = api.PlanOptions(
         search=api.MemoryOptions(kernels=kernels_of(target)),
         tiles=api.TilePermission(call.max_slowdown, operators=allowed_operators(call.firmware, "")),
-        budget=None if call.budget is None else parse_size(call.budget),
+        given_arena_limit=None if call.budget is None else parse_size(call.budget),
         force=call.force,
         command=_command(call, source, output),
     )

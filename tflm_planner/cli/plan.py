@@ -272,7 +272,7 @@ class PlanArguments:
         refuse_silence()
         return api.PlanOptions(
             search=self._search(),
-            budget=None if self.budget is None else parse_size(self.budget),
+            given_arena_limit=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
             ends=self.ends,

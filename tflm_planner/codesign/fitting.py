@@ -234,10 +234,10 @@ class _Fitting:
         limits = self.limits
         search = MemoryOptions(kernels=kernels_of(limits.target))
         if kind == "plan":
-            return PlanOptions(search, budget=limits.arena_limit, verify=None)
+            return PlanOptions(search, given_arena_limit=limits.arena_limit, verify=None)
         operators = AllowedOperators.NONE if kind == "tiles" else AllowedOperators.ALL
         tiles = TilePermission(max_slowdown=limits.slowdown, operators=operators)
-        return PlanOptions(search, tiles, budget=limits.arena_limit, verify=None)
+        return PlanOptions(search, tiles, given_arena_limit=limits.arena_limit, verify=None)
 
     def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:
         """The same plan on lean firmware."""

@@ -48,17 +48,18 @@ class Limits:
         return arena <= self.arena_limit and (self.flash is None or file_bytes <= self.flash)
 
 
-def limits_of(target: Target, budget: int | None, slowdown: float, searches: int) -> Limits:
-    """The limits of a target's board, or within a budget. Raises UsageError where neither is
-    known."""
+def limits_of(target: Target, arena_limit: int | None, slowdown: float, searches: int) -> Limits:
+    """The limits of a target's board. arena_limit: bytes of arena, in place of its SRAM. Raises
+    UsageError where neither is known."""
     board = target.board
-    if board is None and budget is None:
+    if board is None and arena_limit is None:
         raise UsageError(
             f"{target.id} is no board, whose SRAM would be the limit; add --budget BYTES, or name "
             "a board (`tflm-plan targets` lists them)"
         )
-    arena = budget if budget is not None else 0 if board is None else board.sram
-    return Limits(target, arena, None if board is None else board.flash, slowdown, searches)
+    if arena_limit is None:
+        arena_limit = 0 if board is None else board.sram
+    return Limits(target, arena_limit, None if board is None else board.flash, slowdown, searches)
 
 
 def variants_of(family: str, grid: Grid) -> list[Variant]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -77,13 +76,6 @@ class Case:
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand, ...]
     options: tuple[tuple[str, int], ...] = ()
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.kind, self.inputs, self.outputs, self.options))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def option(self, name: str, default: int = 0) -> int:
         """A field of the operator's options."""

@@ -17,10 +17,10 @@ from functools import cached_property
 from tflm_planner.memory.domains import Pruner
 from tflm_planner.memory.problem import Problem
 
-_EXACT = 10
+_MOST_ENUMERATED = 10
 """Largest component of permits that is bounded by enumeration."""
 
-_STEPS = 30_000
+_PRUNED_PAIRS = 30_000
 """Pairs looked at to disprove one height: under 50 ms."""
 
 
@@ -84,15 +84,15 @@ def pruned_bound(pruner: Pruner, low: int) -> int:
     """
     unit = pruner.unit
     low = -(-low // unit) * unit
-    if pruner.at(low, _STEPS).possible:
+    if pruner.at(low, _PRUNED_PAIRS).possible:
         return low
     step = unit
-    while not pruner.at(low + step, _STEPS).possible:
+    while not pruner.at(low + step, _PRUNED_PAIRS).possible:
         low, step = low + step, 2 * step
     high = low + step
     while low + unit < high:
         middle = (low + high) // (2 * unit) * unit
-        if pruner.at(middle, _STEPS).possible:
+        if pruner.at(middle, _PRUNED_PAIRS).possible:
             high = middle
         else:
             low = middle
@@ -206,7 +206,7 @@ def _components(partners: Mapping[int, Sequence[int]], live: Sequence[int]) -> I
 def _component_need(
     problem: Problem, component: Sequence[int], footprints: dict[tuple[int, int], int]
 ) -> int:
-    if len(component) > _EXACT:
+    if len(component) > _MOST_ENUMERATED:
         return _greedy_need(problem, component)
     if len(component) == 1:
         return problem.buffers[component[0]].size

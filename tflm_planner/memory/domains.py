@@ -31,14 +31,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tflm_planner.memory.problem import Problem
+from tflm_planner.memory.problem import UNBOUNDED, Problem
 
 LowHigh = tuple[int, int]
 """Open where distances are forbidden, closed where offsets or distances are possible."""
 Domain = list[LowHigh]
 """Closed intervals, ascending, not adjacent."""
 
-_FAR = 1 << 62
 _MOST_INTERVALS = 24
 """A domain of more intervals is rounded up: its narrowest gaps are filled."""
 
@@ -162,7 +161,7 @@ class Pruner:
 
     def __init__(self, problem: Problem, crowd: Mapping[LowHigh, int]) -> None:
         """crowd: for all pairs with permits, i < j, bytes that others need beside them."""
-        finite = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < _FAR]
+        finite = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < UNBOUNDED]
         self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
         self.problem = problem
         self.sizes = [b.size // unit for b in problem.buffers]
@@ -178,7 +177,7 @@ class Pruner:
                     gaps = [(a // unit, b // unit) for a, b in forbidden(problem, i, j)]
                     a, b = self.sizes[i], self.sizes[j]
                     widest = max((y - x for x, y in gaps), default=0)
-                    arc = _Arc(j, _windows(gaps, -_FAR, _FAR), widest)
+                    arc = _Arc(j, _windows(gaps, -UNBOUNDED, UNBOUNDED), widest)
                     need = a + b + self._crowd[min(i, j), max(i, j)]
                     self._tight.append(_Tight(i, arc, gaps, a, b, need))
                 else:
@@ -201,7 +200,7 @@ class Pruner:
             shared, arc = pair.need - top, pair.roomy
             if shared > 0:
                 windows = _windows(pair.gaps, shared - pair.second, pair.first - shared)
-                arc = _Arc(arc.to, windows, _FAR)
+                arc = _Arc(arc.to, windows, UNBOUNDED)
             if not arc.windows:
                 return Domains([], [], spans, possible=False)
             arcs[pair.of].append(arc)

@@ -54,7 +54,7 @@ def _read(stream: TextIO, where: str) -> Problem:
         ]
     except csv.Error as error:
         raise UsageError(f"{where}, line {reader.line_num}: {error}") from error
-    return Problem(tuple(buffers))
+    return Problem.of(tuple(buffers))
 
 
 def _column(header: list[str], names: tuple[str, ...], where: str) -> int:

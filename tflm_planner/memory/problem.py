@@ -17,9 +17,8 @@ allocator adds and compares, and never rounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 UNBOUNDED = 1 << 62
 """`Overlap.high` of an overlap that is allowed from a distance on."""
@@ -66,25 +65,38 @@ class Problem:
     """Buffers to place, and the pairs of them that may share memory at some distances.
 
     Every overlap names a pair that is live together at some time. Taking one is never a duty.
+    Made by `of` or by `permitting`, which compute the two tables.
     """
 
     buffers: tuple[Buffer, ...]
-    overlaps: tuple[Overlap, ...] = ()
-    known_neighbours: tuple[tuple[int, ...], ...] | None = field(
-        default=None, repr=False, compare=False
+    overlaps: tuple[Overlap, ...]
+    neighbours: tuple[tuple[int, ...], ...] = field(repr=False, compare=False)
+    """For each buffer, the buffers that are live together with it at some time."""
+    permits: Mapping[tuple[int, int], tuple[tuple[int, int], ...]] = field(
+        repr=False, compare=False
     )
-    """`neighbours` of the same buffers, where another problem has computed them."""
+    """(i, j) -> intervals of allowed `offset[j] - offset[i]`; holds both (i, j) and (j, i)."""
 
-    def permitting(self, overlaps: tuple[Overlap, ...]) -> Problem:
+    @staticmethod
+    def of(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Problem:
+        """The problem of these buffers and overlaps."""
+        neighbours: list[list[int]] = [[] for _ in buffers]
+        for i, j in concurrent_pairs(buffers):
+            neighbours[i].append(j)
+            neighbours[j].append(i)
+        permits = _permits_of(overlaps)
+        return Problem(tuple(buffers), tuple(overlaps), tuple(map(tuple, neighbours)), permits)
+
+    def permitting(self, overlaps: Sequence[Overlap]) -> Problem:
         """The same buffers with other overlaps."""
-        return Problem(self.buffers, overlaps, self.neighbours)
+        return Problem(self.buffers, tuple(overlaps), self.neighbours, _permits_of(overlaps))
 
     def moment(self, time: int) -> Problem:
         """The problem of the buffers that live at one time, as if only then."""
         live = [i for i, b in enumerate(self.buffers) if b.start <= time < b.end]
         place = {i: at for at, i in enumerate(live)}
         buffers = (self.buffers[i] for i in live)
-        return Problem(
+        return Problem.of(
             tuple(Buffer(b.name, b.size, time, time + 1) for b in buffers),
             tuple(
                 Overlap(place[o.first], place[o.second], o.low, o.high)
@@ -93,30 +105,21 @@ class Problem:
             ),
         )
 
-    @cached_property
-    def permits(self) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
-        """(i, j) -> intervals of allowed `offset[j] - offset[i]`; holds both (i, j) and (j, i)."""
-        table: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
-        for o in self.overlaps:
-            forward, backward = (o.first, o.second), (o.second, o.first)
-            table[forward] = (*table.get(forward, ()), (o.low, o.high))
-            table[backward] = (*table.get(backward, ()), (-o.high, -o.low))
-        return table
-
-    @cached_property
-    def neighbours(self) -> tuple[tuple[int, ...], ...]:
-        """For each buffer, the buffers that are live together with it at some time."""
-        if self.known_neighbours is not None:
-            return self.known_neighbours
-        neighbours: list[list[int]] = [[] for _ in self.buffers]
-        for i, j in concurrent_pairs(self.buffers):
-            neighbours[i].append(j)
-            neighbours[j].append(i)
-        return tuple(map(tuple, neighbours))
-
     def may_share(self, i: int, j: int, distance: int) -> bool:
         """Whether buffers i and j may share memory when `offset[j] - offset[i] == distance`."""
         return any(low <= distance <= high for low, high in self.permits.get((i, j), ()))
+
+
+def _permits_of(
+    overlaps: Sequence[Overlap],
+) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
+    """`Problem.permits` of overlaps."""
+    table: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
+    for o in overlaps:
+        forward, backward = (o.first, o.second), (o.second, o.first)
+        table[forward] = (*table.get(forward, ()), (o.low, o.high))
+        table[backward] = (*table.get(backward, ()), (-o.high, -o.low))
+    return table
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class OperatorOptions:
         return bool(self.number("adjX")), bool(self.number("adjY"))
 
     @property
-    def is_row_interleaved(self) -> bool:
+    def has_shuffled_weights(self) -> bool:
         """Whether a FULLY_CONNECTED has its weights in another than the plain format."""
         return bool(self.number("weightsFormat"))
 

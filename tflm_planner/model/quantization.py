@@ -74,8 +74,11 @@ class Quantization:
         return len(self.zero_points) > 1 and len(set(self.zero_points)) == 1
 
     def means_the_same(self, other: Quantization) -> bool:
-        """Whether equal numbers stand for equal values."""
-        return (self.scales, self.zero_points) == (other.scales, other.zero_points)
+        """Whether equal numbers stand for equal values, in tensors of one shape. The axis says
+        something only where there are several scales: files differ in it elsewhere."""
+        along_one_axis = self.axis == other.axis or not self.is_per_channel
+        is_equal = (self.scales, self.zero_points) == (other.scales, other.zero_points)
+        return is_equal and along_one_axis
 
     def channels(self, low: int, high: int) -> Quantization:
         """That of the channels from `low` up to `high`."""

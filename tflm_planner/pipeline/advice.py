@@ -16,11 +16,11 @@ from tflm_planner.report.peak import covered_bytes, live_at, parts_of
 from tflm_planner.report.text import shorten
 from tflm_planner.tflm.arena.predict import Arena
 
-_LISTED = 3
+_MOST_BUFFERS_NAMED = 3
 """Buffers named at the peak."""
-_NAME = 24
+_LONGEST_NAME = 24
 """Letters of their names."""
-_LARGE = 0.5
+_LARGE_SHARE = 0.5
 """A share of the arena above which something is worth a hint."""
 
 
@@ -32,7 +32,7 @@ def advice(inspection: Inspection) -> list[str]:
         return notes
     notes.append(_peak(inspection.map))
     inputs = inspection.limits.inputs
-    if inputs >= _LARGE * arena.head:
+    if inputs >= _LARGE_SHARE * arena.head:
         notes.append(
             f"the input is {inputs:,} of {figure(arena.head, arena.head_bound)} of head: no order, "
             "tile or loop goes below it"
@@ -62,8 +62,11 @@ def _peak(drawn: MemoryMap) -> str:
     live = {s.index: live_at(drawn, s) for s in moments}
     step = max(moments, key=lambda s: (covered_bytes(live[s.index]), -s.index))
     parts = [part for part in parts_of(live[step.index]) if part.own]
-    part_words = [f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _NAME)!r}" for p in parts]
-    more = [f"{sum(p.own for p in parts[_LISTED:]):,} B more"] if len(parts) > _LISTED else []
+    part_words = [
+        f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _LONGEST_NAME)!r}" for p in parts
+    ]
+    others = parts[_MOST_BUFFERS_NAMED:]
+    more = [f"{sum(p.own for p in others):,} B more"] if others else []
     live_bytes = sum(part.own for part in parts)
     share = (
         f"all {live_bytes:,} B"
@@ -72,5 +75,5 @@ def _peak(drawn: MemoryMap) -> str:
     )
     return (
         f"{share} of the head are taken while {step.operator} runs: "
-        f"{', '.join([*part_words[:_LISTED], *more])}"
+        f"{', '.join([*part_words[:_MOST_BUFFERS_NAMED], *more])}"
     )

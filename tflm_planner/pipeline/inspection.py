@@ -80,7 +80,7 @@ def _limits(model: Model, timeline: Timeline, *, dialect: bool) -> HeadLimits:
     """Floors of the head. In the dialect most are unknown, because views would count beside their
     parents."""
     posed = planning_problem(timeline)
-    without_overlaps = Problem(posed.buffers)
+    without_overlaps = Problem.of(posed.buffers)
     inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in timeline.spans)
     if dialect:
         return HeadLimits(inputs=inputs, order=None, best_order=None, overlap=None)

@@ -11,18 +11,20 @@ options there are and serves the command line.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.inspection import Inspection
 from tflm_planner.pipeline.options import Ends, Stripping
+from tflm_planner.pipeline.python_words import in_python_words
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
 from tflm_planner.support import defaults
-from tflm_planner.support.errors import UsageError
+from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.units import parse_size
@@ -33,6 +35,22 @@ from tflm_planner.verification import Verdict
 
 ModelSource = str | Path | bytes
 """A .tflite model: its path, or its bytes."""
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def names_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The function, whose errors name keywords where those of the command name options."""
+
+    @wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except PlannerError as error:
+            error.args = (in_python_words(str(error)),)
+            raise
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -136,6 +154,7 @@ class StreamedInput:
         write_files(dict(files))
 
 
+@names_keywords
 def plan(
     model: ModelSource,
     *,
@@ -181,7 +200,7 @@ def plan(
         ),
         tiles=None if tile is None else _permission(tile, workers),
         ends=io,
-        budget=parse_size(budget) if isinstance(budget, str) else budget,
+        given_arena_limit=parse_size(budget) if isinstance(budget, str) else budget,
         verify=api.VerifyOptions(seed, inputs) if prove else None,
     )
     result = api.plan(model, None, options, on_progress)
@@ -189,6 +208,7 @@ def plan(
     return Planned(result.data, result.report, source)
 
 
+@names_keywords
 def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Arena:
     """The smallest arena of a model on a target, in bytes, with its parts; with the plan that the
     model carries, if it does. Raises UsageError or ModelError.
@@ -201,6 +221,7 @@ def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Aren
     return api.arena(model, _target(target))
 
 
+@names_keywords
 def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Inspection:
     """A model as TFLM runs it on a target: its memory map, its arena, the limits of its head, and
     what is to be known about it (`notes`). Raises UsageError or ModelError.
@@ -213,6 +234,7 @@ def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> In
     return api.inspect(model, api.kernels_of(_target(target)))
 
 
+@names_keywords
 def verify(
     original: ModelSource,
     result: ModelSource,
@@ -230,6 +252,7 @@ def verify(
     return api.check_equal(original, result, api.VerifyOptions(seed, inputs))
 
 
+@names_keywords
 def stream_input(
     model: ModelSource,
     *,

@@ -46,7 +46,7 @@ from tflm_planner.transforms.row_loop.split_input import can_stream
 
 _LITTLE_EFFORT = 0.05
 """Effort of exact packing for a figure that an option reaches at least."""
-_FIRMWARE = "--firmware"
+_FIRMWARE_OPTION = "--firmware"
 
 PlanUnproved = Callable[[PlanOptions], PlannedFile]
 """Plans the same model by other options, unproved."""
@@ -195,13 +195,13 @@ def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
         words = (*words, "--io", options.ends)
     if not permission.operators.every:
         options = replace(options, tiles=replace(permission, operators=AllowedOperators.ALL))
-        words = (*words, _FIRMWARE, "more-ops")
+        words = (*words, _FIRMWARE_OPTION, "more-ops")
         yield step("more operators")
         words = words[:-2]
     if can_be_lean(kernels.target):
         lean = kernels_of(with_lean(kernels.target))
         options = replace(options, search=replace(options.search, kernels=lean))
-        words = (*words, _FIRMWARE, "lean")
+        words = (*words, _FIRMWARE_OPTION, "lean")
         yield step("lean", None if drops else _with_same_plan_when_lean(parts))
     normalized = clone(parts.model)
     run(normalized, Normalize())

@@ -21,7 +21,7 @@ from tflm_planner.support.files import read_file
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
 
-_KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
+_MANIFEST_KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
 
 
 def check_model(path: Path, arena_limit: int, target: Target) -> FitCheck:
@@ -89,4 +89,6 @@ def _read_manifest(path: Path) -> _Manifest:
     try:
         return msgspec.convert(json.loads(read_file(path)), _Manifest)
     except (ValueError, msgspec.ValidationError, RecursionError) as error:
-        raise ModelError(f"no manifest of a wake word: {error}; it needs {_KEYS}") from error
+        raise ModelError(
+            f"no manifest of a wake word: {error}; it needs {_MANIFEST_KEYS}"
+        ) from error

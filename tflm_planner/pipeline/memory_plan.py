@@ -41,7 +41,7 @@ from tflm_planner.transforms.reorder import (
 )
 from tflm_planner.transforms.schedules import quick_order
 
-_STATES = 20_000
+_REORDER_STATES = 20_000
 """States of the search for an order of a model that was planned before. 60,000 took 4 of the 23 s
 of MobileNetV2 1.0@224 with its own operators, and found no better plan."""
 
@@ -105,7 +105,7 @@ def find_orders(
         return best_order(dag, method=options.order, stop=stop, seed=options.seed)
 
     if options.recipe is not None and options.order == "best":
-        quick = quick or quick_order("best", _STATES)
+        quick = quick or quick_order("best", _REORDER_STATES)
     reordering = Reorder(
         quick or find, options.kernels.scratch_of, options.input_overlaps_of, graph_problems or {}
     )

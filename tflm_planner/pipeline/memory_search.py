@@ -39,7 +39,7 @@ from tflm_planner.transforms.reorder import (
 )
 from tflm_planner.transforms.schedules import Effort, PlanRecipe, quick_order
 
-_LARGE = 1_500
+_LARGE_MODEL = 1_500
 """A model that was planned before and has more operators than this is not searched again: minutes
 of search found nothing better in models of thousands of tiles."""
 
@@ -118,7 +118,8 @@ def _plan_memory(
         best = _best_order(unordered, options, on_progress, stop)
     else:
         best = _by_recipe(unordered, options, options.recipe)
-        if not (best.is_least or len(unordered.model.main.ops) > _LARGE or stop.is_over):
+        is_large = len(unordered.model.main.ops) > _LARGE_MODEL
+        if not (best.is_least or is_large or stop.is_over):
             careful = _best_order(unordered, options, on_progress, stop)
             best = _better(best, careful, options)
     if not (options.states or options.bind_views):

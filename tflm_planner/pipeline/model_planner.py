@@ -82,13 +82,13 @@ def leave_unproved(_: object) -> Proof:
 @dataclass(frozen=True)
 class ModelPlanner:
     """Plans models, all with the same options. stop: may end all searching; the best found until
-    then is made. permission: what tiling may do (None: no tiles). budget: bytes of arena; a search
-    for tiles then looks for the fastest tiling within it."""
+    then is made. permission: what tiling may do (None: no tiles). arena_limit: bytes that are
+    enough; a search for tiles then looks for the fastest tiling within it."""
 
     options: MemoryOptions
     stop: Stop
     permission: TilePermission | None = None
-    budget: int | None = None
+    arena_limit: int | None = None
     on_progress: Progress = silent
 
     def plan(
@@ -116,12 +116,13 @@ class ModelPlanner:
     def _fits(self, plain: PlannedFile) -> bool:
         """Whether the plan without tiles, which is the fastest, is known to be small enough."""
         arena = plain.inspection.arena
-        return self.budget is not None and arena.bound != "at least" and arena.arena <= self.budget
+        limit = self.arena_limit
+        return limit is not None and arena.bound != "at least" and arena.arena <= limit
 
     def _plan_with_tiles(
         self, original: bytes, plain: PlannedFile, permission: TilePermission, prove: ProveModel
     ) -> PlanningResult:
-        tiling_options = permission.tiling_options(self.options, self.budget)
+        tiling_options = permission.tiling_options(self.options, self.arena_limit)
         try:
             results = search_by_permission(original, tiling_options, self.on_progress, self.stop)
         except StoppedError:
@@ -210,10 +211,10 @@ class _TilingJob:
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
 
-    def misses_budget(self, tiling: Tiling, planned: PlannedFile) -> bool:
-        """Whether a file is larger than the budget although its tiling promised to be within."""
-        budget = self.planner.budget
-        return budget is not None and tiling.bytes <= budget < self.objective_bytes(planned)
+    def misses_arena_limit(self, tiling: Tiling, planned: PlannedFile) -> bool:
+        """Whether a file is larger than the limit although its tiling promised to be within."""
+        limit = self.planner.arena_limit
+        return limit is not None and tiling.bytes <= limit < self.objective_bytes(planned)
 
 
 @dataclass(frozen=True)
@@ -224,13 +225,13 @@ class _Attempts:
 
     results: PermissionResults
     causes: RefusalCauses
-    budget: int | None
+    arena_limit: int | None
     given_up: tuple[str, ...] = ()
     skipped: int = 0
 
     def skip(self, tiling: Tiling) -> _Attempts:
         """Leave out a tiling that shares a cause."""
-        results = self.results.without(tiling, self.budget)
+        results = self.results.without(tiling, self.arena_limit)
         return replace(self, results=results, skipped=self.skipped + 1)
 
     def pass_over(self, tiling: Tiling, fault: Exception) -> _Attempts:
@@ -243,7 +244,7 @@ class _Attempts:
         return self._give_up(tiling, causes, f"{REFUSED}: {_describe(tiling)}: {refusal}")
 
     def _give_up(self, tiling: Tiling, causes: RefusalCauses, why: str) -> _Attempts:
-        results = self.results.without(tiling, self.budget).unlike(causes.concern)
+        results = self.results.without(tiling, self.arena_limit).unlike(causes.concern)
         return replace(self, results=results, causes=causes, given_up=(*self.given_up, why))
 
     @property
@@ -259,9 +260,9 @@ def _first_proved_plan(
     job: _TilingJob, results: PermissionResults, prove: ProveModel
 ) -> PlanningResult:
     """The first tiling that lowers the objective and is not refused; the plan without tiles if
-    there is none. Where a file needs more than its tiling promised, and misses the budget by that,
+    there is none. Where a file needs more than its tiling promised, and misses the limit by that,
     those that promise less come first."""
-    attempts = _Attempts(results, RefusalCauses(), job.planner.budget)
+    attempts = _Attempts(results, RefusalCauses(), job.planner.arena_limit)
     missed: list[tuple[Tiling, PlannedFile]] = []
     for tiling in results.result.finalists:
         if attempts.causes.concern(tiling):
@@ -275,7 +276,7 @@ def _first_proved_plan(
             continue
         if job.objective_bytes(tiled) >= job.objective_bytes(job.plain):
             continue
-        if job.misses_budget(tiling, tiled):
+        if job.misses_arena_limit(tiling, tiled):
             missed.append((tiling, tiled))
             continue
         attempts, proved = _prove_tiling(job, attempts, tiling, tiled, prove)

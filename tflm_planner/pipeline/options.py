@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from tflm_planner.memory.allocators import NAMES
+from tflm_planner.memory.allocators import ALLOCATORS
 from tflm_planner.memory.order import Method as OrderMethod
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
@@ -37,40 +37,42 @@ ENDS: tuple[str, ...] = get_args(Ends)
 MOST_SLOWDOWN = 1000
 """A limit on instructions, relative to the original, that no tiling reaches."""
 ORDERS: tuple[str, ...] = get_args(OrderMethod)
-ALLOCATORS = NAMES
 
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """How operators are ordered and buffers placed, and for which target.
-
-    order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching,
-    tiles included; None: until everything is tried, which is counted, so that the same comes out
-    on any machine. seed: of every random choice. kernels: the target, with the scratch and the
-    contracts of its kernels. overlap: whether results may overlap operands where those contracts
-    allow it. spellings: how much slower operators may be spelled for that (`tiling.spellings`);
-    None: none is. strip: what is dropped from the file in the end (`write`).
-
-    Set by the pipeline itself: bind_views: whether views must be taken (SLICE and CONCATENATION
-    then copy onto themselves, and the dialect drops them). in_dialect: whether the file leaves out
-    views. states: (input, output) of the main
-    graph, by position: the output is laid over the input, so that the next invoke finds there what
-    this one left. recipe: of a plan to begin with, so that none comes out that is worse; it needs
-    no time. exact_effort: of exact packing, relative to the usual one."""
+    """How operators are ordered and buffers placed, and for which target. The pipeline itself sets
+    what follows `strip`."""
 
     order: OrderMethod = "best"
+    """How an order of the operators is looked for: one of ORDERS."""
     allocator: str = "best"
+    """How offsets are looked for: one of ALLOCATORS."""
     time_limit: float | None = None
+    """Seconds for all searching, tiles included. None: until everything is tried, which is counted,
+    so that the same comes out on any machine."""
     seed: int = defaults.SEED
+    """Of every random choice."""
     kernels: TargetKernels = field(default_factory=kernels_of)
+    """The target, with the scratch and the contracts of its kernels."""
     overlap: bool = True
+    """Whether results may overlap operands where those contracts allow it."""
     spellings: SpellingPermission | None = None
-    bind_views: bool = False
-    in_dialect: bool = False
-    states: tuple[tuple[int, int], ...] = ()
+    """How much slower operators may be spelled for that (`tiling.spellings`). None: none is."""
     strip: Stripping = "nothing"
+    """What is dropped from the file in the end (`write`)."""
+    bind_views: bool = False
+    """Whether views must be taken: SLICE and CONCATENATION then copy onto themselves, and the
+    dialect drops them."""
+    in_dialect: bool = False
+    """Whether the file leaves out views."""
+    states: tuple[tuple[int, int], ...] = ()
+    """(input, output) of the main graph, by position: the output is laid over the input, so that
+    the next invoke finds there what this one left."""
     recipe: PlanRecipe | None = None
+    """Of a plan to begin with, so that none comes out that is worse; it needs no time."""
     exact_effort: float = 1.0
+    """Of exact packing, relative to the usual one."""
 
     @property
     def input_overlaps_of(self) -> InputOverlapRule:
@@ -100,24 +102,28 @@ def _check_slowdown(slowdown: float) -> None:
 
 @dataclass(frozen=True)
 class TilePermission:
-    """What tiling may do. max_slowdown: instructions allowed, relative to the original. dialect:
-    views that cost no operator, which only TFLM understands. operators: those that the
-    firmware may have to register in addition. method, objective: how the search
-    goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
-    what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
-    bits. search_budget: the tuning constants of the search. spellings_only: no tiles and no loops;
-    operators may only be spelled otherwise (`tiling.spellings`)."""
+    """What tiling may do."""
 
     max_slowdown: float = defaults.SLOWDOWN
+    """Instructions allowed, relative to the original."""
     dialect: bool = True
+    """Whether views may cost no operator, which only TFLM understands (`transforms.dialect`)."""
     operators: AllowedOperators = AllowedOperators.NONE
+    """Operators that the firmware may have to register in addition."""
     method: Method = "regions"
+    """How the search goes (`tiling.options`)."""
     objective: Objective = "arena"
+    """The bytes that it lowers: the whole arena, or its head alone."""
     workers: int = defaults.WORKERS
+    """Processes that it uses."""
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
+    """What is to be tiled, in place of a search."""
     inexact: bool = False
+    """Whether sums may be split, which changes bits."""
     search_budget: SearchBudget = DEFAULT_BUDGET
+    """The tuning constants of the search."""
     spellings_only: bool = False
+    """No tiles and no loops; operators may only be spelled otherwise (`tiling.spellings`)."""
 
     def __post_init__(self) -> None:
         _check_slowdown(self.max_slowdown)
@@ -125,16 +131,16 @@ class TilePermission:
             raise UsageError(f"{self.workers} workers cannot search; give 1 or more")
         check_choices(self.method, self.objective)
 
-    def tiling_options(self, search: MemoryOptions, budget: int | None) -> TilingOptions:
+    def tiling_options(self, search: MemoryOptions, arena_limit: int | None) -> TilingOptions:
         """The same as the search for tiles takes it. search: how the tiled model will be planned.
-        budget: bytes of arena that are enough."""
+        arena_limit: bytes of arena that are enough."""
         return TilingOptions(
             search.kernels,
             search.input_overlaps_of,
             max_slowdown=self.max_slowdown,
             method=self.method,
             objective=self.objective,
-            budget=budget,
+            arena_limit=arena_limit,
             dialect=self.dialect,
             operators=self.operators,
             workers=self.workers,
@@ -144,27 +150,31 @@ class TilePermission:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """search: how memory is planned, and for how long. tiles: what tiling may do (None: no tiles).
-    ends: the types of inputs and outputs: as they are, or those that the network computes in
-    (`transforms.drop_conversions`).
-    budget: bytes of arena that the model must fit (None: the SRAM of the target's board, and as
-    small as possible where no board was named). verify: None writes the result unproved. force:
-    replace an existing file. command: the command line that these options came from, from which
-    those of further permissions are made; (): they came from none."""
+    """Everything that is asked of the planning of one model."""
 
     search: MemoryOptions = field(default_factory=MemoryOptions)
+    """How memory is planned, and for how long."""
     tiles: TilePermission | None = None
+    """What tiling may do. None: no tiles."""
     ends: Ends = "keep"
-    budget: int | None = None
+    """The types of inputs and outputs: as they are, or those that the network computes in
+    (`transforms.drop_conversions`)."""
+    given_arena_limit: int | None = None
+    """Bytes of arena that the model must fit. None: the SRAM of the target's board, and as small as
+    possible where no board was named."""
     verify: VerifyOptions | None = field(default_factory=VerifyOptions)
+    """How the result is proved. None: it is written unproved."""
     force: bool = False
+    """Whether an existing file is replaced."""
     command: tuple[str, ...] = ()
+    """The command line that these options came from, from which those of further permissions are
+    made. (): they came from none."""
 
     @property
     def arena_limit(self) -> int | None:
         """Bytes that the arena may take, if that is limited."""
-        board = self.search.kernels.target.board
-        return self.budget if board is None or self.budget is not None else board.sram
+        given, board = self.given_arena_limit, self.search.kernels.target.board
+        return given if board is None or given is not None else board.sram
 
     def __post_init__(self) -> None:
         if self.ends not in ENDS:
@@ -173,17 +183,19 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """search: of both halves. tiles: what tiling may do in the back (None: nothing); the back may
-    get as slow as the pair allows. rows: of the image that the front takes at a time
-    (None: the fewest). end: the front's last operator, by its position in the file (None: where the
-    least SRAM is needed). max_slowdown: instructions of the pair, relative to the original, as far
-    as a split keeps to them."""
+    """Everything that is asked of a split into a front and a back."""
 
     search: MemoryOptions = field(default_factory=MemoryOptions)
+    """How memory of both halves is planned."""
     tiles: TilePermission | None = None
+    """What tiling may do in the back, which may get as slow as the pair allows. None: nothing."""
     rows: int | None = None
+    """Rows of the image that the front takes at a time. None: the fewest."""
     end: int | None = None
+    """The front's last operator, by its position in the file. None: where the least SRAM is
+    needed."""
     max_slowdown: float = defaults.STREAM_SLOWDOWN
+    """Instructions of the pair, relative to the original, as far as a split keeps to them."""
 
     def __post_init__(self) -> None:
         _check_slowdown(self.max_slowdown)

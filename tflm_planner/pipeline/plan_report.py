@@ -85,7 +85,7 @@ def plan_report(parts: ReportParts) -> Report:
         terms=proof.terms,
         verified=_is_verified(planned, verdict, proof.terms),
         converted=parts.result.converted,
-        budget=parts.options.budget,
+        budget=parts.options.given_arena_limit,
         stopped=parts.stop.reason,
         notes=_notes(parts, target),
         seconds={**parts.seconds, "total": sum(parts.seconds.values())},

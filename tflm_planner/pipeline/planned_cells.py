@@ -19,7 +19,7 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
 
-_NO_LEAN = "the lean library is not for these kernels"
+_NOT_LEAN = "the lean library is not for these kernels"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PlannedCells:
     def _lean(self, planned: PlannedFile) -> Cell:
         """The very plan that was made, on lean firmware."""
         if not can_be_lean(self.target):
-            return Cell("lean", remark=_NO_LEAN)
+            return Cell("lean", remark=_NOT_LEAN)
         model, arena = on_lean_firmware(planned, self.target)
         return Cell.of("lean", arena, len(write_model(model)), at_most=True)
 

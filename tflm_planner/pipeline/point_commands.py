@@ -25,7 +25,8 @@ def given_command(options: PlanOptions, source: str) -> tuple[str, ...]:
         return options.command
     target = options.search.kernels.target
     words = ("tflm-plan", source, "--target", target.id)
-    return words if options.budget is None else (*words, "--budget", str(options.budget))
+    limit = options.given_arena_limit
+    return words if limit is None else (*words, "--budget", str(limit))
 
 
 def with_commands(front: ParetoFront, options: PlanOptions, source: str) -> ParetoFront:

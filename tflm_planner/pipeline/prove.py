@@ -49,9 +49,9 @@ from tflm_planner.verification.terms import (
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL, Culprit
 
 Found = TypeVar("Found")
-_PORTABLE = "--portable makes a file that LiteRT can prove, "
-_NO_PROOF = "--no-verify writes it unproved"
-_TOO_FAR = (
+_PORTABLE_HINT = "--portable makes a file that LiteRT can prove, "
+_UNPROVED_HINT = "--no-verify writes it unproved"
+_INEXACT_HINT = (
     "Each partial sum may be off by one quantisation step, and later operators amplify that beyond "
     "the tolerance: split a sum nearer the output, or into fewer parts."
 )
@@ -82,7 +82,7 @@ def check_provable(
         raise ModelError(
             f"no runtime here can run the model (LiteRT: {explain(model, elsewhere)}; TFLM: "
             f"{on_tflm}), so that nothing made of it could be proved; nothing was searched for. "
-            f"{_NO_PROOF}"
+            f"{_UNPROVED_HINT}"
         )
     if tiles is None or not tiles.dialect:
         return tiles
@@ -90,7 +90,7 @@ def check_provable(
         return replace(tiles, dialect=False)
     raise ModelError(
         f"TFLM cannot run the model ({on_tflm}), so that tiles for TFLM could not be proved; "
-        f"nothing was searched for. {_PORTABLE}{_NO_PROOF}"
+        f"nothing was searched for. {_PORTABLE_HINT}{_UNPROVED_HINT}"
     )
 
 
@@ -235,7 +235,7 @@ def _difference(verdict: Verdict) -> str:
 def check_model_proved(planned: PlannedFile, proof: Proof) -> None:
     """Raise OutputsDifferError or ModelError unless the model was proved, or no proof was asked
     for."""
-    advice = "Please report this model" if planned.exact else _TOO_FAR
+    advice = "Please report this model" if planned.exact else _INEXACT_HINT
     _check_proved(proof, "planned model", advice, planned.twin, planned.inspection.model)
 
 
@@ -271,7 +271,7 @@ def _check_proved(
         )
         raise ModelError(
             f"no runtime could compare the {subject} with the original ({reasons}); nothing was "
-            f"written. {_PORTABLE if twin is not None else ''}{_NO_PROOF}"
+            f"written. {_PORTABLE_HINT if twin is not None else ''}{_UNPROVED_HINT}"
         )
 
 

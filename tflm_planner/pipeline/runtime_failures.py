@@ -8,11 +8,11 @@ import re
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.tflm.remedies import REMEDIES
 
-_NAMED = re.compile(
+_NAMED_OPERATOR = re.compile(
     r"op code ([A-Z0-9_]+)|opcode '([A-Z0-9_]+)' version|node ([A-Z0-9_]+) \(number (\d+)\b",
     re.IGNORECASE,
 )
-_ELSE = "build the model without it, or leave it to the application"
+_OTHER_REMEDY = "build the model without it, or leave it to the application"
 
 
 def explain(model: Model, why: str) -> str:
@@ -23,11 +23,11 @@ def explain(model: Model, why: str) -> str:
         return why
     types = ", ".join(dict.fromkeys(t.type_name for t in (*op.operands(), *op.outputs)))
     reason = "it has no kernel" if "registration" in why or "opcode" in why else why
-    return f"{op.label} of {types}: {reason}; {REMEDIES.get(op.kind, _ELSE)}"
+    return f"{op.label} of {types}: {reason}; {REMEDIES.get(op.kind, _OTHER_REMEDY)}"
 
 
 def _operator_in(model: Model, why: str) -> Op | None:
-    match = _NAMED.search(why)
+    match = _NAMED_OPERATOR.search(why)
     if match is None:
         return None
     kind = next(word for word in match.groups() if word).upper()

@@ -167,8 +167,8 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     """What less memory costs: the picture, then every point with its instructions and added
     operators."""
     title = f"What less {front.objective} costs on {report.target}"
-    budget = report.arena_limit if front.objective == "arena" else None
-    picture = pareto_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
+    limit = report.arena_limit if front.objective == "arena" else None
+    picture = pareto_svg(front, inputs=report.limits.inputs, arena_limit=limit, title=title)
     columns = Column("bytes", "n"), Column("instructions", "n"), Column("how")
     rows = [
         Row(

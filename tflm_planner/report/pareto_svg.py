@@ -94,15 +94,15 @@ class _FrontPlot:
         return HEIGHT - _BOTTOM
 
 
-def pareto_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str) -> str:
-    """`front` by itself. inputs: bytes of all inputs (L0), which nothing is below. budget: bytes
-    that the arena may take, if that was asked for."""
-    plane = _plane(front, budget)
+def pareto_svg(front: ParetoFront, *, inputs: int, arena_limit: int | None, title: str) -> str:
+    """`front` by itself. inputs: bytes of all inputs (L0), which nothing is below. arena_limit:
+    bytes that the arena may take, if that was asked for."""
+    plane, limit = _plane(front, arena_limit), arena_limit
     body = [
         svg.text(20, 30, shorten(title, 90), "h1"),
         *_ground(plane, front.allowed),
         *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft"),
-        *(() if budget is None else _level(plane, budget, "budget", f"budget {budget:,} B", "cap")),
+        *(() if limit is None else _level(plane, limit, "budget", f"budget {limit:,} B", "cap")),
         *_stairs(plane, front),
         *(_dot(plane, p, front) for p in sorted(front.points, key=lambda p: p.role == "chosen")),
         *_labels(plane, front.points),
@@ -114,13 +114,13 @@ def pareto_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: st
     return svg.drawing("tff", (WIDTH, HEIGHT), label, _STYLE, body)
 
 
-def _plane(front: ParetoFront, budget: int | None) -> _FrontPlot:
+def _plane(front: ParetoFront, arena_limit: int | None) -> _FrontPlot:
     sizes = [p.size for p in front.points]
     slowdowns = [p.slowdown for p in front.points]
     high = max(*slowdowns, min(front.allowed, 1.5), 1.05)
     low = min(*slowdowns, 1.0)
     margin = 0.04 * (high - low)
-    return _FrontPlot(int(1.06 * max(*sizes, budget or 0, 1)), low - margin, high + 3 * margin)
+    return _FrontPlot(int(1.06 * max(*sizes, arena_limit or 0, 1)), low - margin, high + 3 * margin)
 
 
 def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:

@@ -222,7 +222,7 @@ def planning_problem(
     apart = [
         Overlap(index[a], index[b], -UNBOUNDED, UNBOUNDED) for a, b in never_together(timeline)
     ]
-    plain = Problem((*tensors, *scratch), (*aliases, *apart))
+    plain = Problem.of((*tensors, *scratch), (*aliases, *apart))
     return (
         plain
         if input_overlaps_of is no_input_overlaps

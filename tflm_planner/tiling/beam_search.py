@@ -71,7 +71,7 @@ class BeamSearch:
         tilings = [s.tiling for s in self._states]
         allowed = [t for t in tilings if t.slowdown <= self._options.max_slowdown]
         smallest = min(allowed, key=lambda t: t.rank)
-        best = best_tiling([smallest, *allowed], self._options.budget)
+        best = best_tiling([smallest, *allowed], self._options.arena_limit)
         front = pareto_fronts(allowed)
         return TilingResult(best, front, len(self._seen), slower_front(front, tilings))
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Literal, cast
 
@@ -65,7 +64,7 @@ class IntervalsEndingAt:
     def run(self, evaluator: Evaluator) -> Estimates:
         """The estimates that may help if every operator were allowed."""
         order = self.limits.order
-        estimates = _IntervalEstimates(evaluator.linear_schedule(order), self.end, self.limits)
+        estimates = _interval_estimates(evaluator.linear_schedule(order), self.end, self.limits)
         if not estimates.firsts:
             return []
         if self.halo_policy is None:
@@ -117,6 +116,32 @@ class Intervals:
         return self.workers.run(jobs)
 
 
+def _interval_estimates(
+    schedule: LinearSchedule, end: int, limits: IntervalLimits
+) -> _IntervalEstimates:
+    """The intervals that end before position `end`."""
+    least_head = max(schedule.crossing_bytes[0], schedule.crossing_bytes[-1])
+    firsts = _firsts(schedule, end, least_head)
+    return _IntervalEstimates(schedule, end, limits, firsts, least_head)
+
+
+def _firsts(schedule: LinearSchedule, end: int, least_head: int) -> frozenset[int]:
+    """Where the intervals begin: anywhere near by, and at narrow positions far off. In large
+    models only at narrow positions, because every head contains what lives across the ends of the
+    interval. Each interval holds an operator that needs more than `least_head`."""
+    budget = schedule.options.search_budget
+    near = range(max(0, end - budget.interval_operators), end)
+    far: list[int] = []
+    if end in schedule.narrow_positions:
+        farthest = end - budget.far_interval_operators
+        far = [p for p in schedule.narrow_positions if farthest <= p < end]
+        far = far[-budget.narrow_starts :]
+    starts = {*far} if len(schedule) > budget.large_model else {*near, *far}
+    live = schedule.live_bytes
+    last = next((p for p in range(end - 1, -1, -1) if live[p] > least_head), -1)
+    return frozenset(p for p in starts if p <= last)
+
+
 @dataclass(frozen=True)
 class _IntervalEstimates:
     """The intervals of a schedule that end before position `end`."""
@@ -124,6 +149,10 @@ class _IntervalEstimates:
     schedule: LinearSchedule
     end: int
     limits: IntervalLimits
+    firsts: frozenset[int]
+    """Where they begin."""
+    least_head: int
+    """Bytes that every head needs: the model's inputs, or its outputs."""
 
     @property
     def _budget(self) -> SearchBudget:
@@ -141,7 +170,7 @@ class _IntervalEstimates:
                 continue
             for estimate in self._with_falling_head(axis, policy):
                 helps = estimate.head < max(schedule.live_bytes[estimate.interval.as_slice])
-                if helps and estimate.head + estimate.tail - self._least_head < self._most_tail:
+                if helps and estimate.head + estimate.tail - self.least_head < self._most_tail:
                     yield estimate
 
     def _with_falling_head(self, axis: int, policy: HaloPolicy) -> Iterator[TileEstimate]:
@@ -182,34 +211,12 @@ class _IntervalEstimates:
             return list(budget.coarse_part_counts)
         return list(budget.coarse_part_counts_kept_halo)
 
-    @cached_property
-    def _least_head(self) -> int:
-        """Bytes that every head needs: the model's inputs, or its outputs."""
-        return max(self.schedule.crossing_bytes[0], self.schedule.crossing_bytes[-1])
-
     @property
     def _most_tail(self) -> int:
         """Bytes added to the tail with which no tiling is smaller than the untiled model."""
         if self.schedule.options.objective != "arena":
             return _NO_LIMIT
-        return self.limits.arena - self.limits.tail - self._least_head
-
-    @cached_property
-    def firsts(self) -> frozenset[int]:
-        """Where the intervals begin: anywhere near by, and at narrow positions far off. In large
-        models only at narrow positions, because every head contains what lives across the ends of
-        the interval. Each interval holds an operator that needs more than `_least_head`."""
-        schedule, end, budget = self.schedule, self.end, self._budget
-        near = range(max(0, end - budget.interval_operators), end)
-        far: list[int] = []
-        if end in schedule.narrow_positions:
-            farthest = end - budget.far_interval_operators
-            far = [p for p in schedule.narrow_positions if farthest <= p < end]
-            far = far[-budget.narrow_starts :]
-        starts = {*far} if self._is_large else {*near, *far}
-        live = schedule.live_bytes
-        last = next((p for p in range(end - 1, -1, -1) if live[p] > self._least_head), -1)
-        return frozenset(p for p in starts if p <= last)
+        return self.limits.arena - self.limits.tail - self.least_head
 
 
 def part_counts_of(size: int, budget: SearchBudget) -> list[int]:

@@ -111,7 +111,7 @@ class ModelEvaluations:
             self.slower.append(tiling)
             return None
         self.tilings.append(tiling)
-        if tiling.beats(self.best, self._options.budget):
+        if tiling.beats(self.best, self._options.arena_limit):
             self.best = tiling
         return tiling
 

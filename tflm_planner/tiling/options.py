@@ -44,9 +44,9 @@ class TilingOptions:
     """The bytes to lower: the whole arena, or its head alone."""
     width: int = 4
     """States that the beam search keeps (beta in MOTES)."""
-    budget: int | None = None
-    """Bytes that are enough: of the tilings that keep them the fastest wins. None: the smallest
-    tiling wins."""
+    arena_limit: int | None = None
+    """Bytes of arena that are enough: of the tilings that keep to them the fastest wins. None: the
+    smallest tiling wins."""
     dialect: bool = True
     """Whether a view may cost no operator (`transforms.dialect`)."""
     operators: AllowedOperators = AllowedOperators.NONE

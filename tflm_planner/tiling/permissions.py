@@ -54,13 +54,13 @@ class PermissionResults:
     result: TilingResult
     """With all operators that are allowed."""
 
-    def without(self, refused: Tiling, budget: int | None) -> PermissionResults:
+    def without(self, refused: Tiling, arena_limit: int | None) -> PermissionResults:
         """The results without a tiling that was refused."""
         front = tuple(t for t in self.result.front if t != refused)
         same_firmware = self.same_firmware
         if same_firmware == refused:
             rest = [t for t in front if not t.new_kinds]
-            same_firmware = best_tiling(rest, budget) if rest else None
+            same_firmware = best_tiling(rest, arena_limit) if rest else None
         return PermissionResults(same_firmware, replace(self.result, front=front))
 
     def unlike(self, shares: Callable[[Tiling], bool]) -> PermissionResults:
@@ -102,9 +102,9 @@ def search_by_permission(
     finally:
         workers.close()
     front = pareto_fronts((first.best, *first.front, second.best, *second.front))
-    best = best_tiling([second.best, first.best], options.budget)
+    best = best_tiling([second.best, first.best], options.arena_limit)
     slower = slower_front(front, (*first.slower, *second.slower))
-    own = best_tiling([first.best, *(t for t in front if not t.new_kinds)], options.budget)
+    own = best_tiling([first.best, *(t for t in front if not t.new_kinds)], options.arena_limit)
     evaluated = first.evaluated + second.evaluated
     return PermissionResults(own, TilingResult(best, front, evaluated, slower))
 

@@ -113,7 +113,9 @@ class PromisingSegmentations:
             solved += others
         if self._options.operators.allows_new:
             limit += limit // self._budget.promise_slack
-        promising = {s.keys: s for s in solved if self._promise(s) < limit or self._keeps_budget(s)}
+        promising = {
+            s.keys: s for s in solved if self._promise(s) < limit or self._keeps_arena_limit(s)
+        }
         return sorted(promising.values(), key=self._rank)
 
     def _promise(self, segmentation: Segmentation) -> int:
@@ -122,14 +124,14 @@ class PromisingSegmentations:
             return segmentation.head
         return segmentation.head + self._models.untiled_tail + segmentation.tail
 
-    def _keeps_budget(self, segmentation: Segmentation) -> bool:
-        budget = self._options.budget
-        return budget is not None and self._promise(segmentation) <= budget
+    def _keeps_arena_limit(self, segmentation: Segmentation) -> bool:
+        limit = self._options.arena_limit
+        return limit is not None and self._promise(segmentation) <= limit
 
     def _rank(self, segmentation: Segmentation) -> tuple[int, int, int]:
-        """Sort key, the smallest is best: within the budget the faster one, otherwise the smaller
+        """Sort key, the smallest is best: within the limit the faster one, otherwise the smaller
         one."""
         promise = self._promise(segmentation)
-        if self._keeps_budget(segmentation):
+        if self._keeps_arena_limit(segmentation):
             return (0, segmentation.instructions, promise)
         return (1, promise, segmentation.instructions)

@@ -109,9 +109,9 @@ class Refinements:
         return mean_bytes(self.models.tilings, self.options.max_slowdown)
 
     def plan_with_care(self) -> None:
-        """Plan the best few models with care, as far as they are not too large; where a budget is
-        given, first the smallest above it that are faster than the best: care may bring one of them
-        below."""
+        """Plan the best few models with care, as far as they are not too large; where the arena is
+        limited, first the smallest above the limit that are faster than the best: care may bring
+        one of them below."""
         budget = self.options.search_budget
         work_left = budget.careful_work
         chosen: list[Candidate] = []
@@ -125,8 +125,9 @@ class Refinements:
         self.models.add(chosen)
 
     def _faster_models(self) -> list[EvaluatedCandidate]:
-        """Those above the budget that are faster than the best model; none without a budget."""
-        limit, best = self.options.budget, self.models.best
+        """Those above the limit of the arena that are faster than the best model; none without a
+        limit."""
+        limit, best = self.options.arena_limit, self.models.best
         if limit is None:
             return []
         return [

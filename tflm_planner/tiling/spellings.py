@@ -39,10 +39,11 @@ from tflm_planner.transforms.spelling import (
 
 P = TypeVar("P")
 
-_PLANS = 4
-"""Plans that are made to find the lowest; the search for the cheapest takes as many as a bisection
-needs. 1 to 16: the same bytes on vww_96_int8, mobilenet_v2_030_80 and mobilenet_v1_025_96."""
-_WORTH = 200
+_CHEAPEST_RATES = 4
+"""Rates that are tried out for the lowest plan, the cheapest of those that are affordable; the
+search for the cheapest plan takes as many as a bisection needs. 1 to 16: the same bytes on
+vww_96_int8, mobilenet_v2_030_80 and mobilenet_v1_025_96."""
+_TOLERANCE_DIVISOR = 200
 """One part in so many of the bytes is given up for cheaper spellings: rows of 2 pixels in place of
 16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
 
@@ -288,7 +289,7 @@ class _Search(Generic[P]):
             level = next((one for one in levels if choice.price(rate, one) <= allowance), None)
             if level is not None and (not affordable or level < affordable[-1][1]):
                 affordable.append((rate, level))
-        return affordable[-_PLANS:]
+        return affordable[-_CHEAPEST_RATES:]
 
     def try_out(self, rate: float, level: int) -> bool:
         """Plan with these spellings; returns whether the result is within 0.5 % of the lowest plan.
@@ -300,7 +301,7 @@ class _Search(Generic[P]):
         if figures.instructions > self._limit:
             return False
         self._least = min(self._least, figures.bytes)
-        enough = self._least + self._least // _WORTH
+        enough = self._least + self._least // _TOLERANCE_DIVISOR
         if self._figures.bytes > enough >= figures.bytes or (
             figures.bytes <= enough and figures.instructions < self._figures.instructions
         ):

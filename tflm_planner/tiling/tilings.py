@@ -71,10 +71,10 @@ class Tiling:
         regions."""
         return self.bytes, self.slowdown, len(self.regions)
 
-    def beats(self, other: Tiling, budget: int | None) -> bool:
-        """Whether this tiling is better: the faster one if both keep the budget, else the smaller
+    def beats(self, other: Tiling, arena_limit: int | None) -> bool:
+        """Whether this tiling is better: the faster one if both keep the limit, else the smaller
         one."""
-        if budget is not None and max(self.bytes, other.bytes) <= budget:
+        if arena_limit is not None and max(self.bytes, other.bytes) <= arena_limit:
             return (self.slowdown, self.bytes) < (other.slowdown, other.bytes)
         return self.rank < other.rank
 
@@ -99,11 +99,11 @@ class TilingResult:
         return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.is_changed))
 
 
-def best_tiling(tilings: Iterable[Tiling], budget: int | None) -> Tiling:
+def best_tiling(tilings: Iterable[Tiling], arena_limit: int | None) -> Tiling:
     """The best tiling; of equals the first."""
     best, *others = tilings
     for other in others:
-        if other.beats(best, budget):
+        if other.beats(best, arena_limit):
             best = other
     return best
 

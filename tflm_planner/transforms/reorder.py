@@ -123,7 +123,7 @@ class OrderProblem:
         classes = classes_of(sized, views)
         nodes = _nodes(graph, classes, graph_outputs, shared, scratch_of)
         inputs, outputs = (_indices(t, classes) for t in (graph.inputs, graph.outputs))
-        plain = Dag(classes.sizes, nodes, inputs, outputs)
+        plain = Dag.of(classes.sizes, nodes, inputs, outputs)
         sizes = {t: align_up(n) for t, n in sized}
         return OrderProblem(tuple(graph.ops), classes, sizes, graph_outputs, plain)
 

@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Literal
 
-from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, OrderBudget
+from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, OrderBudget
 from tflm_planner.memory.order import best_order
 from tflm_planner.transforms.reorder import OrderSearch
 

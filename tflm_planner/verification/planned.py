@@ -35,7 +35,7 @@ FaultKind = Literal["count", "negative", "alignment", "far", "collision", "versi
 _RUNS_PROOF: frozenset[FaultKind] = frozenset({"alignment", "collision", "version"})
 """Faults beside which the bytes can still be followed: every offset is known and within reason."""
 
-_FAR, _LEAST_FAR = 16, 1 << 20
+_FAR_FACTOR, _LEAST_FAR_BYTES = 16, 1 << 20
 """An offset is taken for an error from so many times what all buffers side by side would take, and
 from so many bytes. Plans with holes are no errors: the arena says what they cost, and where tensors
 were left out of a file, a plan may well go beyond what is left."""
@@ -202,7 +202,7 @@ def _version_faults(model: Model, target: Target) -> Iterator[PlanFault]:
 def _offset_faults(timeline: Timeline, at: Mapping[Tensor, int]) -> Iterator[PlanFault]:
     """Tensors whose offset is wrong whatever lies beside them."""
     beside = sum(timeline.sizes.values()) + sum(s.size for s in timeline.scratch)
-    room = max(_FAR * beside, _LEAST_FAR)
+    room = max(_FAR_FACTOR * beside, _LEAST_FAR_BYTES)
     for tensor, offset in at.items():
         end = offset + timeline.sizes[tensor]
         if offset < 0:

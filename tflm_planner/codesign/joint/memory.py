@@ -39,8 +39,8 @@ Test = Literal["flash", "floor", "time", "stock", "plan", "tiles"]
 QUICK_TILES = TilePermission(
     search_budget=replace(DEFAULT_BUDGET, search_work=200, same_firmware_work=200, front_work=0)
 )
-"""Tiles of the firmware's own operators, looked for a fiftieth as long as for one model alone: two
-seconds in place of half a minute. What they do not make fit a longer search may."""
+"""Tiles of the firmware's own operators, looked for with a fiftieth of the usual work: 0.9 s of a
+processor for a network (docs/joint-search.md). What they do not make fit a longer search may."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _schedule(data: bytes, limits: BoardLimits, *, is_quick: bool) -> _Schedule:
 def _planned(by: Test, data: bytes, limits: BoardLimits) -> _Schedule:
     search = MemoryOptions(kernels=kernels_of(limits.target))
     tiles = limits.tiles if by == "tiles" else None
-    options = PlanOptions(search, tiles, budget=limits.arena, verify=None)
+    options = PlanOptions(search, tiles, given_arena_limit=limits.arena, verify=None)
     file: PlannedFile = PlanningSession(data, Stop(), silent).plan(options).file
     most = limits.instructions
     is_quick = most is None or file.instructions(limits.target) <= most

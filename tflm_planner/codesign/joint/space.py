@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -48,7 +47,7 @@ class SearchSpace:
     kernels: tuple[int, ...] = (3, 5, 7)
     expansions: tuple[int, ...] = (2, 3, 4)
 
-    @cached_property
+    @property
     def choices(self) -> tuple[int, ...]:
         """How many choices each gene has."""
         block = (len(self.kernels), len(self.expansions))

@@ -1,8 +1,7 @@
 """Solvers of the planning problem; `best_of` runs them in turn."""
 
 from tflm_planner.memory.allocators.portfolio import (
-    DEFAULT,
-    NAMES,
+    ALLOCATORS,
     AllocatorOptions,
     Listener,
     PlanProgress,
@@ -11,8 +10,7 @@ from tflm_planner.memory.allocators.portfolio import (
 )
 
 __all__ = [
-    "DEFAULT",
-    "NAMES",
+    "ALLOCATORS",
     "AllocatorOptions",
     "Listener",
     "PlanProgress",

@@ -5,15 +5,14 @@
     low     -8 -16 |-4  | ..                   forbidden of `offset[other] - offset`
     high     4   4 | 8  | ..
 
-It has the entries of `Items.conflicts`, in the same order, and computes them in a tenth of the
-time. It knows integers only; it is imported lazily, as `exact_kernel` is.
+It has the entries of `conflicts_of`, in the same order, and computes them in a tenth of the time.
+It knows integers only; it is imported lazily, as `exact_kernel` is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -26,18 +25,20 @@ from tflm_planner.memory.problem import Problem
 
 @dataclass(frozen=True)
 class Arrays:
-    """items' heights, first starts, last ends, and sums of bytes times steps; what is forbidden:
-    see the module. seen: a number for each pair of items, of an entry."""
+    """For each item its height, first start, last end, sum of bytes times steps, and number of
+    items with which it must not collide (degrees); what is forbidden: see the module. leads: 1 for
+    the first entry of each pair, in each direction, else 0."""
 
     starts: Ints
     other: Ints
     low: Ints
     high: Ints
-    seen: Ints
+    leads: Ints
     heights: Ints
     begins: Ints
     ends: Ints
     areas: Ints
+    degrees: Ints
 
     @staticmethod
     def of(items: Items) -> Arrays:
@@ -51,30 +52,19 @@ class Arrays:
         np.minimum.at(begins, owner, start)
         np.maximum.at(ends, owner, end)
         np.add.at(areas, owner, size * (end - start))
-        row, other, low, high, seen = _list_conflicts(items.problem, owner, shift, size)
+        row, other, low, high, pair = _list_conflicts(items.problem, owner, shift, size)
         starts = np.zeros(count + 1, np.int64)
         starts[1:] = np.cumsum(np.bincount(row, minlength=count))
-        return Arrays(starts, other, low, high, seen, heights, begins, ends, areas)
-
-    @cached_property
-    def degrees(self) -> Ints:
-        """How many items each item must not collide with."""
-        return np.add.reduceat(np.append(self._leads, 0), self.starts[:-1]) * (
-            self.starts[1:] > self.starts[:-1]
-        )
-
-    @cached_property
-    def _leads(self) -> Ints:
-        """1 for the first entry of each pair, in each direction."""
-        leads = np.ones(len(self.other), np.int64)
-        leads[1:] = self.seen[1:] != self.seen[:-1]
-        leads[self.starts[:-1][self.starts[:-1] < len(leads)]] = 1
-        return leads
+        leads = np.ones(len(other), np.int64)
+        leads[1:] = pair[1:] != pair[:-1]
+        leads[starts[:-1][starts[:-1] < len(leads)]] = 1
+        degrees = np.add.reduceat(np.append(leads, 0), starts[:-1]) * (starts[1:] > starts[:-1])
+        return Arrays(starts, other, low, high, leads, heights, begins, ends, areas, degrees)
 
     def orders(self) -> Iterator[Ints]:
-        """The orders of `greedy.orders`."""
+        """The orders of `GreedyPlacer.orders`."""
         heights, begins, ends = self.heights, self.begins, self.ends
-        weights = np.append(self._leads * heights[self.other], 0)
+        weights = np.append(self.leads * heights[self.other], 0)
         near = np.add.reduceat(weights, self.starts[:-1]) * (self.degrees > 0)
         yield np.lexsort((begins, -heights))
         yield np.lexsort((begins, -heights, -heights - near))

@@ -21,11 +21,12 @@ _ROUNDS_TO_RESTART = 30
 tiles and loops come to 9.3 % above the bytes that live together at most; with 15, 60, 120 and 240
 rounds to 9.8, 10.3, 10.9 and 11.5 %. With twelve times the rounds 30 to 240 are equal within 0.2
 %. Sixty random problems are 0.06 % above either way."""
-_LEVELS = 4
+_SUPPORT_DEPTH = 4
 """Items that a move looks at: one at the peak, one that it rests on, and so on. The same twenty
 problems with 1, 2, 3, 6 and 10, at 60 rounds: 13.1, 10.4, 10.5, 10.1 and 10.7 % (with 4: 10.3 %).
 Any lower neighbour in place of what an item rests on: 11.5 %."""
 FAR = 1 << 60
+"""Behind every place in an order, and above every height."""
 RANDOM_MASK = 0x7FFFFFFF
 """Bits of the random state."""
 
@@ -189,7 +190,7 @@ def _draw_move(
     """Draw a move (from, to): take an item at the peak, follow its supports down a random number of
     steps, and place the item reached before a neighbour."""
     item = _draw_peak_item(conflicts, placement, height, movable, random_state)
-    for _ in range(_draw(random_state, int64(_LEVELS))):
+    for _ in range(_draw(random_state, int64(_SUPPORT_DEPTH))):
         support = _draw_support(conflicts, placement, item, random_state)
         if support < 0:
             break

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from tflm_planner.memory.budgets import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.domains import forbidden
-from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Plan, Problem, concurrent_pairs
 from tflm_planner.support.errors import UsageError
 
@@ -42,7 +42,7 @@ def solve(
     *,
     time_limit: float | None,
     seed: int,
-    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
+    budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
 ) -> CpsatResult:
     """Minimise the height, starting from a legal plan. One worker, and a limit on work that counts
     steps, so that runs repeat; `time_limit`: seconds, if there is one.
@@ -69,7 +69,7 @@ def solve(
         _keep_apart(model, offsets[j] - offsets[i], forbidden(problem, i, j), unit)
     model.minimize(height)
     solver: Any = library.CpSolver()
-    solver.parameters.max_deterministic_time = limits.cpsat_work
+    solver.parameters.max_deterministic_time = budget.cpsat_work
     if time_limit is not None:
         solver.parameters.max_time_in_seconds = max(0.1, time_limit)
     solver.parameters.random_seed = seed

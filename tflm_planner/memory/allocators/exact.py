@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tflm_planner.memory.allocators.items import Items, bind
 from tflm_planner.memory.allocators.sections import Sections, sections_of
-from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
+from tflm_planner.memory.budgets import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Buffer, Problem
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ problems, as the authors of MiniMalloc found."""
 
 def warm_up() -> None:
     """Load the compiled search, and compile it where that was never done on this machine."""
-    solve_at(bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ()), 2, 1)
+    solve_at(bind(Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ()), 2, 1)
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Attempt:
     sections: Sections
     capacity: int
     preorders: Sequence[tuple[int, ...]] = PREORDERS
-    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
+    budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
     nodes: int = 0
     slices: float = 0.0
     offsets: list[int] | None = None
@@ -59,16 +59,16 @@ class Attempt:
         if self._shape is None:
             self._shape = search_state.SearchShape(**self.sections.arrays)
         shape, ordered = self._shape, self.sections.ordered
-        budget = self.limits.slice_work
+        slice_work = self.budget.slice_work
         for turn, keys in enumerate(self.preorders):
             if turn == len(self._states):
                 self._states.append(exact_kernel.start_state(shape, keys))
             state, order = self._states[turn]
             before = state.scalars.copy()
-            status = exact_kernel.search(shape, state, self.capacity, order, ordered, budget)
+            status = exact_kernel.search(shape, state, self.capacity, order, ordered, slice_work)
             spent = state.scalars - before
             self.nodes += int(spent[exact_kernel.NODES])
-            self.slices += int(spent[exact_kernel.WORK]) / budget
+            self.slices += int(spent[exact_kernel.WORK]) / slice_work
             if status == exact_kernel.FOUND:
                 self.offsets = [int(o) for o in state.offset]
             self.impossible = status == exact_kernel.IMPOSSIBLE
@@ -92,10 +92,10 @@ class Minimiser:
         high: int,
         bound: int = 0,
         seed: int = 0,
-        limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
+        budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
     ) -> None:
         self.items = items
-        self.limits = limits
+        self.budget = budget
         self.sections = sections_of(items, seed)
         step = self.sections.step
         self.low = -(-max(bound, self.sections.bound) // step) * step
@@ -131,14 +131,14 @@ class Minimiser:
     def _attempt(self, capacity: int) -> Attempt:
         """The suspended attempt at a capacity, or a new one. Of large problems only the lowest is
         kept: its stacks take megabytes."""
-        keeps_all = len(self.items) <= self.limits.resumable_items
+        keeps_all = len(self.items) <= self.budget.resumable_items
         self._attempts = {
             c: a
             for c, a in self._attempts.items()
             if c == self.low or (keeps_all and self.low < c < self.high)
         }
         return self._attempts.setdefault(
-            capacity, Attempt(self.sections, capacity, limits=self.limits)
+            capacity, Attempt(self.sections, capacity, budget=self.budget)
         )
 
     def _run(self, attempt: Attempt, slices: int, enough: Callable[[], bool]) -> bool:

@@ -10,16 +10,15 @@ This module knows intervals and bytes. It must not know TFLite, nor how offsets 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
-from tflm_planner.memory.domains import LowHigh, forbidden
 from tflm_planner.memory.problem import Overlap, Plan, Problem
 
 
 @dataclass(frozen=True)
 class Items:
-    """A problem whose chosen aliases are bound; item offsets determine the buffers' offsets."""
+    """A problem whose chosen aliases are bound; item offsets determine the buffers' offsets. Made
+    by `bind` and `choose_all`."""
 
     problem: Problem
     members: tuple[tuple[int, ...], ...]
@@ -30,6 +29,18 @@ class Items:
     """Bytes from its item's offset to each buffer; the lowest of an item is at 0."""
     aliases: tuple[Overlap, ...]
     """The aliases that are bound."""
+    heights: tuple[int, ...] = field(repr=False, compare=False)
+    """Bytes from each item's offset to its top."""
+
+    @staticmethod
+    def of(
+        problem: Problem, members: tuple[tuple[int, ...], ...],
+        owner: tuple[int, ...], shift: tuple[int, ...], aliases: tuple[Overlap, ...],
+    ) -> Items:  # fmt: skip
+        """The items with these members at these distances."""
+        tops = [up + b.size for up, b in zip(shift, problem.buffers, strict=True)]
+        heights = tuple(max(tops[i] for i in m) for m in members)
+        return Items(problem, members, owner, shift, aliases, heights)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -38,89 +49,20 @@ class Items:
         """The buffers' offsets, from the items'."""
         return Plan(tuple(offsets[k] + s for k, s in zip(self.owner, self.shift, strict=True)))
 
-    @cached_property
-    def heights(self) -> tuple[int, ...]:
-        """Bytes from each item's offset to its top."""
-        buffers, shift = self.problem.buffers, self.shift
-        return tuple(max(shift[i] + buffers[i].size for i in m) for m in self.members)
 
-    @cached_property
-    def spans(self) -> tuple[tuple[int, int], ...]:
-        """The life span of each item, from its first start to its last end."""
-        buffers = self.problem.buffers
-        return tuple(
-            (min(buffers[i].start for i in m), max(buffers[i].end for i in m)) for m in self.members
-        )
-
-    @cached_property
-    def areas(self) -> tuple[int, ...]:
-        """Bytes times steps that the members of each item take. Bytes that members share count once
-        for each of them."""
-        buffers = self.problem.buffers
-        return tuple(
-            sum(buffers[i].size * (buffers[i].end - buffers[i].start) for i in m)
-            for m in self.members
-        )
-
-    @cached_property
-    def conflicts(self) -> tuple[dict[int, tuple[LowHigh, ...]], ...]:
-        """Item -> other item -> forbidden intervals of `offset[other] - offset[item]`, sorted."""
-        if len(self.members) == len(self.owner):
-            return self._conflicts_of_single_buffers()
-        raw: dict[tuple[int, int], list[LowHigh]] = {}
-        owner, shift = self.owner, self.shift
-        buffers, permits = self.problem.buffers, self.problem.permits
-        for i, near in enumerate(self.problem.neighbours):
-            k, size, up = owner[i], buffers[i].size, shift[i]
-            for j in near:
-                if k < owner[j]:
-                    move = up - shift[j]
-                    stretches = raw.setdefault((k, owner[j]), [])
-                    if (i, j) not in permits:
-                        stretches.append((move - buffers[j].size, move + size))
-                        continue
-                    for low, high in forbidden(self.problem, i, j):
-                        stretches.append((low + move, high + move))
-        table: list[dict[int, tuple[LowHigh, ...]]] = [{} for _ in self.members]
-        for (k, other), stretches in raw.items():
-            united = tuple(_unite(stretches)) if len(stretches) > 1 else tuple(stretches)
-            if united:
-                table[k][other] = united
-                table[other][k] = tuple((-high, -low) for low, high in reversed(united))
-        return tuple(table)
-
-    def _conflicts_of_single_buffers(self) -> tuple[dict[int, tuple[LowHigh, ...]], ...]:
-        """`conflicts` where every item is one buffer."""
-        buffers, permits = self.problem.buffers, self.problem.permits
-        table: list[dict[int, tuple[LowHigh, ...]]] = [{} for _ in buffers]
-        for i, near in enumerate(self.problem.neighbours):
-            size, conflicts = buffers[i].size, table[i]
-            for j in near:
-                if i >= j:
-                    continue
-                if (i, j) not in permits:
-                    other = buffers[j].size
-                    conflicts[j], table[j][i] = ((-other, size),), ((-size, other),)
-                elif stretches := forbidden(self.problem, i, j):
-                    united = tuple(_unite(stretches))
-                    conflicts[j] = united
-                    table[j][i] = tuple((-high, -low) for low, high in reversed(united))
-        return tuple(table)
+def spans_of(items: Items) -> list[tuple[int, int]]:
+    """The life span of each item, from its first start to its last end."""
+    buffers = items.problem.buffers
+    return [
+        (min(buffers[i].start for i in m), max(buffers[i].end for i in m)) for m in items.members
+    ]
 
 
-def _unite(intervals: Iterable[LowHigh]) -> Iterator[LowHigh]:
-    """The union of open intervals. Two that only touch leave their common point free."""
-    stretch: LowHigh | None = None
-    for low, high in sorted(intervals):
-        if stretch is None:
-            stretch = (low, high)
-        elif low < stretch[1]:
-            stretch = (stretch[0], max(stretch[1], high))
-        else:
-            yield stretch
-            stretch = (low, high)
-    if stretch is not None:
-        yield stretch
+def areas_of(items: Items) -> list[int]:
+    """Bytes times steps that the members of each item take. Bytes that members share count once for
+    each of them."""
+    areas = [b.size * (b.end - b.start) for b in items.problem.buffers]
+    return [sum(areas[i] for i in m) for m in items.members]
 
 
 def isolate(items: Items) -> Items:
@@ -298,4 +240,5 @@ class _Groups:
             bottom = min(self.shift[i] for i in group)
             for i in group:
                 owner[i], shift[i] = k, self.shift[i] - bottom
-        return Items(self.problem, tuple(map(tuple, groups)), tuple(owner), tuple(shift), aliases)
+        members = tuple(map(tuple, groups))
+        return Items.of(self.problem, members, tuple(owner), tuple(shift), aliases)

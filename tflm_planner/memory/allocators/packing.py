@@ -16,7 +16,7 @@ from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.items import Items, bind, choose_all
 from tflm_planner.memory.bounds import live_bound
-from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, PackBudget
+from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, PackBudget
 from tflm_planner.memory.problem import Buffer, Overlap, Plan, Problem
 
 ROUNDS = DEFAULT_PACK_BUDGET.rounds
@@ -25,7 +25,7 @@ ROUNDS = DEFAULT_PACK_BUDGET.rounds
 
 def warm_up() -> None:
     """Load what is compiled for this, and compile it where that was never done on this machine."""
-    items = bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
+    items = bind(Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
     climb(Arrays.of(items), (0, 1), rounds=1)
     stages.place_stages(items, 0, 1)
 
@@ -34,24 +34,24 @@ def pack(
     problem: Problem,
     required: Sequence[Overlap],
     rounds: int = ROUNDS,
-    limits: PackBudget = DEFAULT_PACK_BUDGET,
+    budget: PackBudget = DEFAULT_PACK_BUDGET,
 ) -> Plan:
     """A legal plan. `required`: aliases to take; one that contradicts an earlier one is dropped."""
     if not problem.buffers:
         return Plan(())
     bound = live_bound(problem)
     count = len(problem.buffers)
-    if count <= limits.buffers_at_once:
-        return _pack_at_once(problem, required, bound, rounds, limits)
-    staged = _pack_stages(problem, required, bound, rounds, limits)
-    if count > limits.buffers_both_ways or staged.height(problem) <= bound:
+    if count <= budget.buffers_at_once:
+        return _pack_at_once(problem, required, bound, rounds, budget)
+    staged = _pack_stages(problem, required, bound, rounds, budget)
+    if count > budget.buffers_both_ways or staged.height(problem) <= bound:
         return staged
-    whole = _pack_at_once(problem, required, bound, rounds, limits)
+    whole = _pack_at_once(problem, required, bound, rounds, budget)
     return min(staged, whole, key=lambda plan: plan.height(problem))
 
 
 def _pack_at_once(
-    problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, limits: PackBudget
+    problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, budget: PackBudget
 ) -> Plan:
     """Place and climb the whole problem, once with all aliases bound and once with all left
     open."""
@@ -59,7 +59,7 @@ def _pack_at_once(
     all_bound, open_ones = choose_all(problem, required), bind(problem, required)
     is_same = (all_bound.owner, all_bound.shift) == (open_ones.owner, open_ones.shift)
     for items in (all_bound,) if is_same else (all_bound, open_ones):
-        for height, offsets in _place_and_climb(items, bound, rounds, limits):
+        for height, offsets in _place_and_climb(items, bound, rounds, budget):
             if best is None or height < best[0]:
                 best = height, items, offsets
         if best is not None and best[0] <= bound:
@@ -69,24 +69,24 @@ def _pack_at_once(
 
 
 def _pack_stages(
-    problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, limits: PackBudget
+    problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, budget: PackBudget
 ) -> Plan:
     """Place the problem stage by stage, once with all aliases bound and once with all left open;
     the lower result is improved by placing its stages in other orders."""
     items = bind(problem, required)
-    offsets = stages.place_stages(items, bound, rounds, 0, limits)
-    if (_height(items, offsets) - bound) * limits.near_bound_divisor > bound:
+    offsets = stages.place_stages(items, bound, rounds, 0, budget)
+    if (_height(items, offsets) - bound) * budget.near_bound_divisor > bound:
         all_bound = choose_all(problem, required)
-        all_bound_offsets = stages.place_stages(all_bound, bound, rounds, 0, limits)
+        all_bound_offsets = stages.place_stages(all_bound, bound, rounds, 0, budget)
         if _height(all_bound, all_bound_offsets) < _height(items, offsets):
             items, offsets = all_bound, all_bound_offsets
     if rounds and _height(items, offsets) > bound:
-        offsets = stages.place_stages(items, bound, rounds, limits=limits)
+        offsets = stages.place_stages(items, bound, rounds, budget=budget)
     return items.plan(offsets)
 
 
 def _place_and_climb(
-    items: Items, bound: int, rounds: int, limits: PackBudget
+    items: Items, bound: int, rounds: int, budget: PackBudget
 ) -> list[tuple[int, list[int]]]:
     """(height, offsets) of the lowest plan: of the first fits, then of a climb that starts from the
     lowest one."""
@@ -98,7 +98,7 @@ def _place_and_climb(
         return [lowest_fit]
     order = np.argsort(fits[k], kind="stable")
     work = len(items) + int(arrays.degrees.sum())
-    most = rounds * limits.work // (limits.rounds * work) + 1
+    most = rounds * budget.work // (budget.rounds * work) + 1
     climbed = climb(arrays, order, bound=bound, rounds=min(rounds, most))
     return [lowest_fit, (int((climbed + arrays.heights).max()), climbed.tolist())]
 

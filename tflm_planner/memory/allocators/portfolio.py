@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tflm_planner.memory.allocators import compiling, greedy, slide
+from tflm_planner.memory.allocators import compiling, slide
+from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import (
     Items,
     alias_sets,
@@ -26,8 +27,8 @@ from tflm_planner.memory.allocators.items import (
     without_aliases,
 )
 from tflm_planner.memory.bounds import Needs, live_bound, pairwise_bounds, pruned_bound
+from tflm_planner.memory.budgets import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.domains import Pruner
-from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 PlanProgress = Callable[[str, int, int], None]
 """Called with (allocator, height, lower bound) at each improvement."""
 
-DEFAULT = ("greedy", "local", "exact")
-NAMES = (*DEFAULT, "cpsat", "best")
-"""What `best_of` understands; "best" stands for `DEFAULT`, and "greedy" always goes first."""
+DEFAULT_ALLOCATORS = ("greedy", "local", "exact")
+ALLOCATORS = (*DEFAULT_ALLOCATORS, "cpsat", "best")
+"""What `best_of` understands; "best" stands for the default ones, and "greedy" always goes
+first."""
 
-_STACK = "stack"
+_STACKED = "stack"
 """Name of the first plan, which is only a start: all buffers on top of each other."""
 
 
@@ -61,12 +63,12 @@ class Solution:
 @dataclass(frozen=True)
 class AllocatorOptions:
     """How to look for a plan. allocators: by their names. effort: of the exact search, relative to
-    the usual one. seed: of all random choices. limits: what each allocator may spend."""
+    the usual one. seed: of all random choices. budget: what each allocator may spend."""
 
     allocators: tuple[str, ...] = ("best",)
     effort: float = 1.0
     seed: int = 0
-    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
+    budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
 
     @property
     def patient(self) -> bool:
@@ -119,9 +121,9 @@ def best_of(
 def _expand(allocators: Sequence[str]) -> set[str]:
     wanted: set[str] = set()
     for name in allocators:
-        if name not in NAMES:
-            raise UsageError(f"allocator {name!r} is unknown; choose from {', '.join(NAMES)}")
-        wanted.update(DEFAULT if name == "best" else (name,))
+        if name not in ALLOCATORS:
+            raise UsageError(f"allocator {name!r} is unknown; choose from {', '.join(ALLOCATORS)}")
+        wanted.update(DEFAULT_ALLOCATORS if name == "best" else (name,))
     if "cpsat" in wanted:
         from tflm_planner.memory.allocators import cpsat
 
@@ -129,15 +131,15 @@ def _expand(allocators: Sequence[str]) -> set[str]:
     return wanted
 
 
-@dataclass(eq=False)
 class _AliasChoice:
-    """A choice of aliases to take, with the best offsets found for its items."""
+    """A choice of aliases to take, with the best offsets found for its items. bound: no plan of
+    these items is lower."""
 
-    items: Items
-    bound: int
-    """No plan of these items is lower."""
-    offsets: list[int] | None = None
-    height: int = 1 << 62
+    def __init__(self, items: Items, bound: int) -> None:
+        self.items, self.bound = items, bound
+        self.placer = GreedyPlacer(items)
+        self.offsets: list[int] | None = None
+        self.height = 1 << 62
 
 
 @dataclass
@@ -151,13 +153,13 @@ class _Portfolio:
     listener: Listener
     bound: int = 0
     proved: bool = False
-    allocator: str = _STACK
+    allocator: str = _STACKED
     choices: list[_AliasChoice] = field(default_factory=list[_AliasChoice])
     free: _AliasChoice | None = None
     """The one that leaves every overlap open."""
 
     def __post_init__(self) -> None:
-        self.limits = self.options.limits
+        self.budget = self.options.budget
         self.aliases = any(o.is_alias for o in self.problem.overlaps)
         self.loose = any(not o.is_alias for o in self.problem.overlaps)
         top, offsets = 0, list[int]()
@@ -174,13 +176,13 @@ class _Portfolio:
     @property
     def over(self) -> bool:
         """Nothing is left to gain, or the search was stopped and has a plan."""
-        placed = self.allocator != _STACK
+        placed = self.allocator != _STACKED
         return self.height <= self.bound or self.proved or (placed and self.stop.is_over)
 
     @property
     def gain_is_small(self) -> bool:
         """Whether hardly anything is left to gain."""
-        return (self.height - self.bound) * self.limits.small_gain_divisor < self.height
+        return (self.height - self.bound) * self.budget.small_gain_divisor < self.height
 
     def offer(self, name: str, choice: _AliasChoice, offsets: list[int]) -> None:
         """Keep a plan if it is lower than all before."""
@@ -236,14 +238,14 @@ class _Portfolio:
         if self.loose:
             plain = without_aliases(self.problem) if self.aliases else self.problem
             self._first_fits(_AliasChoice(bind(plain, ()), self.bound))
-        if self.over or sum(map(len, self.problem.neighbours)) > 2 * self.limits.slide_live_pairs:
+        if self.over or sum(map(len, self.problem.neighbours)) > 2 * self.budget.slide_live_pairs:
             return
         pruner = Pruner(self.problem, pairwise_bounds(self.problem, self.needs))
         self.bound = max(self.bound, pruned_bound(pruner, self.bound))
         if not self.over:
             same = [choice for choice in self.choices if choice.items.problem is self.problem]
             self.free = same[0] if same else _AliasChoice(bind(self.problem, ()), self.bound)
-            plans = slide.attempts(self.problem, pruner, self.bound, self.height, self.limits)
+            plans = slide.attempts(self.problem, pruner, self.bound, self.height, self.budget)
             self._offer_all(self.free, plans)
 
     def _place_with_aliases(self) -> None:
@@ -251,7 +253,7 @@ class _Portfolio:
         taken where they fit, and with those that the best plan so far takes."""
         for choice in self.choices:
             if choice is not self.free or not self.aliases:
-                self._offer_all(choice, greedy.others(choice.items, self.bound))
+                self._offer_all(choice, choice.placer.others(self.bound))
         if self.aliases and not self.over:
             self._place_greedily(_AliasChoice(choose_all(self.problem), self.bound))
         if self.aliases and not self.over:
@@ -262,11 +264,11 @@ class _Portfolio:
             )
 
     def _first_fits(self, choice: _AliasChoice) -> None:
-        self._offer_all(choice, greedy.first_fits(choice.items, lambda: choice.height))
+        self._offer_all(choice, choice.placer.first_fits(lambda: choice.height))
 
     def _place_greedily(self, choice: _AliasChoice) -> None:
         self._first_fits(choice)
-        self._offer_all(choice, greedy.others(choice.items, self.bound))
+        self._offer_all(choice, choice.placer.others(self.bound))
 
     def _offer_all(self, choice: _AliasChoice, named: Iterator[tuple[str, list[int]]]) -> None:
         """Offer a choice's candidates until one is good enough."""
@@ -286,7 +288,7 @@ class _Portfolio:
         from tflm_planner.memory.allocators.climbing import climb
 
         for choice in sorted(self.choices, key=lambda choice: choice.height)[
-            : self.limits.climbed_choices
+            : self.budget.climbed_choices
         ]:
             if self.over:
                 return
@@ -294,21 +296,20 @@ class _Portfolio:
                 continue
             offsets = choice.offsets
             order = sorted(range(len(choice.items)), key=lambda k: (offsets[k], k))
-            work = len(choice.items) + sum(map(len, choice.items.conflicts))
-            rounds = min(self.limits.climb_rounds, self.limits.climb_work // work)
+            arrays = Arrays.of(choice.items)
+            work = len(choice.items) + int(arrays.degrees.sum())
+            rounds = min(self.budget.climb_rounds, self.budget.climb_work // work)
             if self.gain_is_small:
-                rounds = rounds // self.limits.small_gain_climb_divisor + 1
+                rounds = rounds // self.budget.small_gain_climb_divisor + 1
             bound = max(choice.bound, self.bound)
-            climbed = climb(
-                Arrays.of(choice.items), order, bound=bound, rounds=rounds, seed=self.options.seed
-            )
+            climbed = climb(arrays, order, bound=bound, rounds=rounds, seed=self.options.seed)
             self.offer("local", choice, climbed.tolist())
 
     def exact(self) -> None:
         """Search alias sets in turn, with doubled budgets, the most promising first."""
         from tflm_planner.memory.allocators import exact
 
-        if len(self.problem.buffers) > self.limits.exact_items:
+        if len(self.problem.buffers) > self.budget.exact_items:
             return
         choices, complete = self._exact_choices()
         if not choices:
@@ -323,22 +324,22 @@ class _Portfolio:
                 high=self.height,
                 bound=choice.bound,
                 seed=self.options.seed,
-                limits=self.limits,
+                budget=self.budget,
             )
             searches.append((choice, minimiser))
-        limits = self.limits
-        slices = limits.slices_for_small_gain if self.gain_is_small else limits.slices
-        budget = limits.slices_by_name if self.options.patient else slices * self.options.effort
-        self._search(searches, complete, budget)
+        budget = self.budget
+        slices = budget.slices_for_small_gain if self.gain_is_small else budget.slices
+        left = budget.slices_by_name if self.options.patient else slices * self.options.effort
+        self._search(searches, complete, left)
 
     def _search(
-        self, searches: list[tuple[_AliasChoice, Minimiser]], complete: bool, budget: float
+        self, searches: list[tuple[_AliasChoice, Minimiser]], complete: bool, left: float
     ) -> None:  # fmt: skip
-        """Let all searches take turns until the budget of slices is spent."""
+        """Let all searches take turns until no slice is left."""
         slices = 1
-        while budget > 0 and not self.over:
+        while left > 0 and not self.over:
             for choice, minimiser in searches:
-                budget -= self._advance(choice, minimiser, slices, budget)
+                left -= self._advance(choice, minimiser, slices, left)
             if complete and all(self.height <= m.low and m.sections.complete for _, m in searches):
                 self.proved = True
             if all(m.low >= self.height for _, m in searches):
@@ -346,17 +347,17 @@ class _Portfolio:
             slices *= 2
 
     def _advance(
-        self, choice: _AliasChoice, minimiser: Minimiser, slices: int, budget: float
+        self, choice: _AliasChoice, minimiser: Minimiser, slices: int, left: float
     ) -> float:
-        """Let one search go on for as many slices as the budget has. Returns the slices that it
-        took."""
+        """Let one search go on for so many slices, of those that are left. Returns the slices that
+        it took."""
         minimiser.high = min(minimiser.high, self.height)
-        if self.over or budget <= 0:
+        if self.over or left <= 0:
             return 0.0
         before, seen = minimiser.slices, minimiser.offsets
 
         def enough() -> bool:
-            return minimiser.slices - before >= budget or self.stop.is_over
+            return minimiser.slices - before >= left or self.stop.is_over
 
         minimiser.advance(slices, enough)
         if minimiser.offsets is not None and minimiser.offsets is not seen:
@@ -370,7 +371,7 @@ class _Portfolio:
             return [_AliasChoice(isolate(items), self.bound) for items in item_sets], False
         if not self.aliases:
             return [_AliasChoice(isolate(bind(self.problem, ())), self.bound)], True
-        sets, complete = alias_sets(self.problem, self.limits.alias_choices)
+        sets, complete = alias_sets(self.problem, self.budget.alias_choices)
         best_items = bind(self.problem, taken_aliases(self.problem, self.plan))
         ranked: list[_AliasChoice] = []
         for items in (best_items, *sets):
@@ -380,7 +381,7 @@ class _Portfolio:
             if weight < self.height:
                 ranked.append(_AliasChoice(isolated_items, weight))
         ranked.sort(key=lambda choice: choice.bound)
-        return (ranked, True) if complete else (ranked[: self.limits.exact_choices], False)
+        return (ranked, True) if complete else (ranked[: self.budget.exact_choices], False)
 
     def cpsat(self) -> None:
         """A second opinion by OR-Tools on the whole problem, aliases included."""
@@ -392,7 +393,7 @@ class _Portfolio:
             self.bound,
             time_limit=self.stop.left,
             seed=self.options.seed,
-            limits=self.limits,
+            budget=self.budget,
         )
         choice = _AliasChoice(bind(self.problem, ()), self.bound)
         self.offer("cpsat", choice, list(result.offsets))

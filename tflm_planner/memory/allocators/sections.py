@@ -19,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.memory.allocators.items import Items, maximal_live_sets, windows
+from tflm_planner.memory.allocators.conflicts import conflicts_of
+from tflm_planner.memory.allocators.items import (
+    Items,
+    areas_of,
+    maximal_live_sets,
+    spans_of,
+    windows,
+)
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -112,7 +119,7 @@ def _gaps(items: Items) -> tuple[list[dict[int, int]], bool]:
     that describes all their permitted distances."""
     gaps: list[dict[int, int]] = [{} for _ in range(len(items))]
     single = True
-    for k, others in enumerate(items.conflicts):
+    for k, others in enumerate(conflicts_of(items)):
         for j, stretches in others.items():
             gaps[k][j] = stretches[-1][1]
             single = single and len(stretches) == 1
@@ -169,7 +176,7 @@ def _twins(
 
 
 def _ranks(items: Items, seed: int) -> list[list[int]]:
-    widths = [b - a for a, b in items.spans]
+    widths = [b - a for a, b in spans_of(items)]
     noise = list(range(len(items)))
     random.Random(seed).shuffle(noise)
 
@@ -177,4 +184,4 @@ def _ranks(items: Items, seed: int) -> list[list[int]]:
         place = {v: r for r, v in enumerate(sorted(set(values)))}
         return [place[v] for v in values]
 
-    return [rank(widths), rank(items.areas), noise]
+    return [rank(widths), rank(areas_of(items)), noise]

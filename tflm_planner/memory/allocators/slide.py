@@ -20,8 +20,8 @@ from itertools import chain
 from typing import Literal
 
 from tflm_planner.memory.bounds import live_bytes
+from tflm_planner.memory.budgets import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.domains import Domains, Pruner
-from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Problem
 
 End = Literal["low", "high", "near"]
@@ -57,7 +57,7 @@ def attempts(
     pruner: Pruner,
     low: int,
     high: int,
-    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
+    budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
 ) -> Iterator[tuple[str, list[int]]]:
     """(name, offsets in bytes) of plans ever lower, from the bound `low` to below `high`.
 
@@ -66,24 +66,24 @@ def attempts(
     unit, plain = pruner.unit, variants(problem)
     # An order that comes close to the bound mostly reaches it with a few buffers moved.
     orders: Iterable[tuple[str, list[int], End]] = chain(
-        plain, _perturb(plain, limits.slide_perturbed_orders)
+        plain, _perturb(plain, budget.slide_perturbed_orders)
     )
-    budget, floor, target = limits.slide_work, low - unit, low
-    while target < high and budget > 0:
-        domains = pruner.at(target, limits.slide_prune_work)
-        budget -= domains.steps
+    work_left, floor, target = budget.slide_work, low - unit, low
+    while target < high and work_left > 0:
+        domains = pruner.at(target, budget.slide_prune_work)
+        work_left -= domains.steps
         failed = True
         for name, order, end in orders if domains.possible else ():
             work = domains.copy()
-            picked = _pick(work, pruner.sizes, target // unit, order, end, limits.slide_place_work)
-            budget -= work.steps
+            picked = _pick(work, pruner.sizes, target // unit, order, end, budget.slide_place_work)
+            work_left -= work.steps
             if picked is not None:
                 offsets = [o * unit for o in picked]
                 high = max(o + b.size for o, b in zip(offsets, problem.buffers, strict=True))
                 failed = False
                 yield f"slide {name} {end}", offsets
                 break
-            if budget <= (limits.slide_work // 2 if target == low else 0):
+            if work_left <= (budget.slide_work // 2 if target == low else 0):
                 break
         floor, orders = target if failed else floor, plain
         target = floor + max(1, (high - floor) // (2 * unit)) * unit

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb_stages
-from tflm_planner.memory.allocators.items import Items
+from tflm_planner.memory.allocators.items import Items, spans_of
 from tflm_planner.memory.allocators.machine_code import Ints
-from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, PackBudget
+from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, PackBudget
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,23 @@ def place_stages(
     bound: int,
     rounds: int,
     reorders: int | None = None,
-    limits: PackBudget = DEFAULT_PACK_BUDGET,
+    budget: PackBudget = DEFAULT_PACK_BUDGET,
 ) -> list[int]:
     """Offsets of all items. rounds: of the climb in each stage. reorders: how often the stage that
-    came out highest is moved before the others (None: as `limits` says)."""
+    came out highest is moved before the others (None: as `budget` says)."""
     arrays = Arrays.of(items)
     orders = list(arrays.orders())
-    stages = sorted(_cut_into_stages(items, limits.border_items), key=lambda s: -s.most)
+    stages = sorted(_cut_into_stages(items, budget.border_items), key=lambda s: -s.most)
     best: Ints | None = None
     least = 1 << 62
-    for _ in range((limits.stage_reorders if reorders is None else reorders) + 1):
+    for _ in range((budget.stage_reorders if reorders is None else reorders) + 1):
         offsets, tops = climb_stages(
             arrays,
             [stage.items for stage in stages],
             orders,
             bound=bound,
             rounds=rounds,
-            work=limits.stage_work,
+            work=budget.stage_work,
         )
         highest = int(tops.max(initial=0))
         if highest < least:
@@ -67,7 +67,7 @@ def place_stages(
 
 def _cut_into_stages(items: Items, border_items: int) -> list[_Stage]:
     """The stages in the order of time, cut where at most `border_items` items live."""
-    spans, heights = items.spans, items.heights
+    spans, heights = spans_of(items), items.heights
     times = sorted({t for span in spans for t in span})
     starts = sorted(range(len(items)), key=lambda k: spans[k][0])
     stages: list[_Stage] = []

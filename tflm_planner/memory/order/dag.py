@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +51,23 @@ class Dag:
 
     Inputs live from before the first node to their last reader; one that nobody reads lives
     during the first step only. Outputs live until after the last node. A tensor that nobody
-    reads and that is no output dies right after its node.
+    reads and that is no output dies right after its node. Made by `of`, which checks it.
     """
 
     sizes: tuple[int, ...]
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    known_links: Links | None = field(default=None, repr=False, compare=False)
-    """`links` of the same nodes, where another graph has computed them."""
+    links: Links = field(repr=False, compare=False)
+    """Writers, readers, predecessors and successors."""
+
+    @staticmethod
+    def of(
+        sizes: tuple[int, ...], nodes: tuple[Node, ...],
+        inputs: tuple[int, ...], outputs: tuple[int, ...],
+    ) -> Dag:  # fmt: skip
+        """The graph of these nodes; ValueError where it is unsound."""
+        return Dag(sizes, nodes, inputs, outputs, Links.of(sizes, nodes, inputs, outputs))
 
     @property
     def is_free(self) -> bool:
@@ -74,17 +81,12 @@ class Dag:
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> Dag:
         """The same tensors with other nodes."""
-        return Dag(self.sizes, nodes, self.inputs, self.outputs)
-
-    @cached_property
-    def links(self) -> Links:
-        """Writers, readers, predecessors and successors; ValueError when the graph is unsound."""
-        return self.known_links or Links.of(self)
+        return Dag.of(self.sizes, nodes, self.inputs, self.outputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What follows from a `Dag`: who writes and reads each tensor, who waits for whom."""
+    """What follows from a `Dag`'s nodes: who writes and reads each tensor, who waits for whom."""
 
     writer: tuple[int, ...]
     """Node that writes each tensor; -1 for inputs."""
@@ -102,16 +104,19 @@ class Links:
     """Bytes of inputs that nobody reads and that are no outputs: live in the first step only."""
 
     @staticmethod
-    def of(dag: Dag) -> Links:
+    def of(
+        sizes: tuple[int, ...], nodes: tuple[Node, ...],
+        inputs: tuple[int, ...], outputs: tuple[int, ...],
+    ) -> Links:  # fmt: skip
         """Builds the links, and checks that file order is valid and every operand exists."""
-        writer = [-1] * len(dag.sizes)
-        existing = set(dag.inputs)
-        readers: list[list[int]] = [[] for _ in dag.sizes]
+        writer = [-1] * len(sizes)
+        existing = set(inputs)
+        readers: list[list[int]] = [[] for _ in sizes]
         preds: list[tuple[int, ...]] = []
-        succs: list[list[int]] = [[] for _ in dag.nodes]
-        reads = tuple(tuple(dict.fromkeys(node.reads)) for node in dag.nodes)
-        for i, node in enumerate(dag.nodes):
-            _check(dag, i, existing)
+        succs: list[list[int]] = [[] for _ in nodes]
+        reads = tuple(tuple(dict.fromkeys(node.reads)) for node in nodes)
+        for i, node in enumerate(nodes):
+            _check(i, node, sizes, existing)
             for t in reads[i]:
                 readers[t].append(i)
             before = {writer[t] for t in reads[i]} | set(node.after)
@@ -122,26 +127,24 @@ class Links:
             for t in dict.fromkeys(node.writes):
                 existing.add(t)
                 writer[t] = i
-        outputs = frozenset(dag.outputs)
-        if not outputs <= existing:
-            raise ValueError(f"outputs {sorted(outputs - existing)} are written by no node")
-        inputs = set(dag.inputs)
-        idle = {t for t in inputs if not readers[t] and t not in outputs}
+        kept = frozenset(outputs)
+        if not kept <= existing:
+            raise ValueError(f"outputs {sorted(kept - existing)} are written by no node")
+        idle = {t for t in inputs if not readers[t] and t not in kept}
         return Links(
             writer=tuple(writer),
             readers=tuple(tuple(r) for r in readers),
             preds=tuple(preds),
             succs=tuple(tuple(s) for s in succs),
             reads=reads,
-            outputs=outputs,
-            start=sum(dag.sizes[t] for t in inputs - idle),
-            unread=sum(dag.sizes[t] for t in idle),
+            outputs=kept,
+            start=sum(sizes[t] for t in {*inputs} - idle),
+            unread=sum(sizes[t] for t in idle),
         )
 
 
-def _check(dag: Dag, i: int, existing: set[int]) -> None:
+def _check(i: int, node: Node, sizes: tuple[int, ...], existing: set[int]) -> None:
     """ValueError unless node i makes sense where the tensors `existing` exist."""
-    node = dag.nodes[i]
     for t in node.reads:
         if t not in existing:
             raise ValueError(f"node {i} reads tensor {t}, which nothing before it writes")
@@ -150,7 +153,7 @@ def _check(dag: Dag, i: int, existing: set[int]) -> None:
             raise ValueError(f"node {i} writes tensor {t}, which exists already")
     if any(not 0 <= j < i for j in node.after):
         raise ValueError(f"node {i} must run after {node.after}: file order is not valid")
-    if any(a.saved > dag.sizes[a.tensor] for a in node.absorbs):
+    if any(a.saved > sizes[a.tensor] for a in node.absorbs):
         raise ValueError(f"node {i} absorbs more of an operand than there is: {node}")
 
 

@@ -84,7 +84,7 @@ def extract_range(dag: Dag, start: int, end: int, live: int) -> Dag:
     if start == 0 and links.unread:
         inputs.append(len(sizes))
         sizes.append(links.unread)
-    return Dag(
+    return Dag.of(
         tuple(sizes),
         tuple(_shift_range(node, index, start) for node in nodes),
         tuple(inputs),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from tflm_planner.memory.limits import DEFAULT_ORDER_BUDGET, OrderBudget
+from tflm_planner.memory.budgets import DEFAULT_ORDER_BUDGET, OrderBudget
 from tflm_planner.memory.order.baselines import file_order, reverse_post_order
 from tflm_planner.memory.order.beam import beam_search, improve, renumber
 from tflm_planner.memory.order.clock import Clock

@@ -53,7 +53,7 @@ from tflm_planner.transforms.row_loop.split_input import (
     split_model,
 )
 
-_QUICK = 0.1
+_QUICK_EFFORT = 0.1
 """Allocation effort for a plan that only shows where to split."""
 
 
@@ -251,7 +251,7 @@ def _describe_split(split: StreamedPair) -> str:
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
     """Options for a plan that only shows where to split."""
-    return replace(options, search=replace(options.search, exact_effort=_QUICK), tiles=None)
+    return replace(options, search=replace(options.search, exact_effort=_QUICK_EFFORT), tiles=None)
 
 
 def _optimistic_sram(pair: StreamedPair) -> int:

@@ -41,17 +41,29 @@ class StructSizes:
         return (16, 32, 44, 36) if self.pointer == 4 else (32, 56, 72, 72)
 
 
-_ARM = StructSizes(4, (36, 44, 36), 8, 8, 12, 32, 32, 12, 12, 24, 40, 12, 20, 24)
-_LONG = StructSizes(8, (72, 72, 72), 16, 16, 24, 64, 64, 24, 16, 32, 40, 16, 40, 40)
+_POINTERS_OF_4_BYTES = StructSizes(
+    pointer=4, fixed=(36, 44, 36), builtin_allocator=8, subgraph=8, eval_tensor=12, node=32,
+    tensor=32, quantization=12, scratch_request=12, allocation_info=24, planner_buffer=40,
+    resource_variables=12, resource_variable=20, dims_end=24,
+)  # fmt: skip
+_POINTERS_OF_8_BYTES = StructSizes(
+    pointer=8, fixed=(72, 72, 72), builtin_allocator=16, subgraph=16, eval_tensor=24, node=64,
+    tensor=64, quantization=24, scratch_request=16, allocation_info=32, planner_buffer=40,
+    resource_variables=16, resource_variable=40, dims_end=40,
+)  # fmt: skip
 
 
 def struct_sizes(target: Target) -> StructSizes:
     """The structures' sizes on `target`."""
     if target.pointer == 8:
-        sizes = replace(_LONG, subgraph=24) if target.compression else _LONG
+        sizes = (
+            replace(_POINTERS_OF_8_BYTES, subgraph=24)
+            if target.compression
+            else _POINTERS_OF_8_BYTES
+        )
         recorder = 272 if target.compression else 248
         return replace(sizes, fixed=(104, 72, recorder)) if target.recording else sizes
-    sizes = _ARM if target.short_enums else replace(_ARM, tensor=40)
+    sizes = _POINTERS_OF_4_BYTES if target.short_enums else replace(_POINTERS_OF_4_BYTES, tensor=40)
     if not target.static_memory:
         sizes = replace(sizes, node=44, tensor=64)
     return sizes

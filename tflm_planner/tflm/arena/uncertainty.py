@@ -30,17 +30,17 @@ BoundKind = Literal["exact", "enough", "at least"]
 """How far a figure can be trusted. In order: it is exact; it suffices, though less may do; more may
 be needed."""
 
-_UNREAD = 1.25
+_UNREAD_KERNELS_SHARE = 1.25
 """Share of the prediction to add for kernels that nobody has read: ESP-NN on an ESP32-S3 needed up
 to 2.1 times as much as the kernels that are known (keyword spotting, ESP-NN 1.1.2)."""
-_OTHER_RELEASE = 0.62
+_OTHER_RELEASE_SHARE = 0.62
 """The same for another release of a library: a keyword spotting model needs 61 % more with ESP-NN
 1.1.2 than with 1.2.3, and a wake word model 31 % more with 1.2.1 than with 1.1.2."""
-_ASSUMED = 0.25
+_ASSUMED_OPERATORS_SHARE = 0.25
 """The same for operators without an entry, for which plenty is assumed already."""
-_OTHER_DAY = 0.05
+_OTHER_TFLM_SHARE = 0.05
 """The same for structures of another TFLM, which change by a few bytes each."""
-_CRASHES = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
+_FFT_CRASH = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def uncertainties(
             f"kernel library {target.kernels!r}, which nobody has read: it may need twice as much "
             "(ESP-NN on an ESP32-S3 does, which is a target of its own: esp32s3/esp-nn); measure "
             "the arena on the board",
-            _UNREAD,
+            _UNREAD_KERNELS_SHARE,
         )
     elif not library.is_exact:
         yield Uncertainty(
@@ -92,22 +92,24 @@ def uncertainties(
             bound="enough",
         )
     if library.doubt:
-        yield Uncertainty(library.doubt, _OTHER_RELEASE)
+        yield Uncertainty(library.doubt, _OTHER_RELEASE_SHARE)
     for op in ops:
         if (reason := library.doubt_of(op, target)) is not None:
-            yield Uncertainty(f"{op.label}: {reason}; measure the arena on the board", _ASSUMED)
+            yield Uncertainty(
+                f"{op.label}: {reason}; measure the arena on the board", _ASSUMED_OPERATORS_SHARE
+            )
     for label in sorted({op.label for op, c in zip(ops, costs, strict=True) if not c.known}):
         yield Uncertainty(
             f"{label}: no entry for this operator, or its parameters cannot be read; its share "
             "of the tail and its scratch are assumed: a word for each element it touches",
-            _ASSUMED,
+            _ASSUMED_OPERATORS_SHARE,
         )
     sources_day = day_of_version(target.version)
     if day_of(target) != sources_day:
         yield Uncertainty(
             f"operators are those of TFLM of {day_of(target)}; sizes of its structures, and so the "
             f"tail, are those of {sources_day}: measure the arena once",
-            _OTHER_DAY,
+            _OTHER_TFLM_SHARE,
             in_head=False,
         )
 
@@ -116,7 +118,7 @@ def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
     """Warnings about operators on a target, whatever they cost."""
     for op in ops:
         if (factor := crashing_factor(op)) is not None:
-            yield f"{op.label}: {_CRASHES}; this one has {factor}"
+            yield f"{op.label}: {_FFT_CRASH}; this one has {factor}"
     yield from known_faults(ops, target)
     if (wrong := misdeclaration(ops)) is not None:
         yield wrong

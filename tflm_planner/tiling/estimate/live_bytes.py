@@ -24,7 +24,7 @@ from tflm_planner.model.ir import Tensor
 from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, first_row_still_read
 from tflm_planner.tiling.estimate.ranges import IntGrid, IntVector
 
-_FAR = 1 << 60
+_ABOVE_ANY_ARENA = 1 << 60
 """Larger than any arena. Grid entries without a tile start at minus this, so they never become the
 maximum."""
 
@@ -38,7 +38,7 @@ class LiveBytes:
     def __init__(self, walk: BackwardWalk, low: int) -> None:
         self._walk, self._low = walk, low
         self._live = np.zeros((walk.end - low, *walk.no_tile.shape), np.int64)
-        self._live -= _FAR * walk.no_tile
+        self._live -= _ABOVE_ANY_ARENA * walk.no_tile
         self._last_tiles = np.arange(len(walk.part_counts)), walk.part_counts - 1
         self._next_position = walk.end
         self._undecided: list[int] = []

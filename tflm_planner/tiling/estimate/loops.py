@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.support.units import align_up
@@ -82,8 +81,8 @@ class LoopEstimator:
             if not self._rows_of(self._schedule.ops[first]):
                 return
             if first in firsts and end - first > 1:
-                loop = _LoopInterval(self._schedule, Interval(first, end), self._rows_of)
-                if loop.is_closed and loop.least_bytes < loop.untiled_bytes:
+                loop = _closed_interval(self._schedule, Interval(first, end), self._rows_of)
+                if loop is not None and loop.least_bytes < loop.untiled_bytes:
                     yield from loop.estimates()
 
     def _rows_of(self, op: Op) -> list[OperandRows]:
@@ -95,56 +94,49 @@ class LoopEstimator:
         return self._operand_rows[op]
 
 
+def _closed_interval(
+    schedule: LinearSchedule, interval: Interval, rows_of: Callable[[Op], list[OperandRows]]
+) -> _ClosedInterval | None:
+    """The interval; None unless one tensor enters and one leaves, of types whose rows TFLM can read
+    and write. rows_of: how an operator reads rows of its operands."""
+    ops, defined_at, last_use = (
+        schedule.ops[interval.as_slice],
+        schedule.defined_at,
+        schedule.last_use,
+    )
+    operands = (t for op in ops for t in op.operands() if t in defined_at)
+    entering = dict.fromkeys(t for t in operands if defined_at[t] < interval.first)
+    leaving = [t for op in ops for t in op.outputs if last_use.get(t, -1) >= interval.end]
+    results = ops[-1].outputs
+    if not (len(entering) == 1 and len(results) == 1 and leaving == [results[0]]):
+        return None
+    (source,) = entering
+    can_move = all(
+        (moves("GATHER", source.type_name, on) or moves("SLICE", source.type_name, on))
+        and moves("DYNAMIC_UPDATE_SLICE", results[0].type_name, on)
+        for on in runners(schedule.options.kernels.target)
+    )
+    if not can_move:
+        return None
+    beside = sum(
+        schedule.bytes[t] for t in schedule.tensors_living_through(interval) if t is not source
+    )
+    return _ClosedInterval(schedule, interval, rows_of, ops, source, beside)
+
+
 @dataclass(frozen=True)
-class _LoopInterval:
-    """An interval, and what lives around it. rows_of: how an operator reads rows of
-    its operands."""
+class _ClosedInterval:
+    """An interval that one tensor enters and one leaves."""
 
     schedule: LinearSchedule
     interval: Interval
     rows_of: Callable[[Op], list[OperandRows]]
-
-    @property
-    def ops(self) -> list[Op]:
-        """The operators."""
-        return self.schedule.ops[self.interval.as_slice]
-
-    @cached_property
-    def entering(self) -> dict[Tensor, None]:
-        """The tensors that the operators read and do not make, in the order of their use."""
-        defined_at = self.schedule.defined_at
-        return {
-            t: None
-            for op in self.ops
-            for t in op.operands()
-            if t in defined_at and defined_at[t] < self.interval.first
-        }
-
-    @cached_property
-    def is_closed(self) -> bool:
-        """Whether one tensor enters and one leaves, of types whose rows TFLM can read and
-        write."""
-        last_use, results = self.schedule.last_use, self.ops[-1].outputs
-        leaving = [
-            t for op in self.ops for t in op.outputs if last_use.get(t, -1) >= self.interval.end
-        ]
-        if not (len(self.entering) == 1 and len(results) == 1 and leaving == [results[0]]):
-            return False
-        (source,) = self.entering
-        return all(
-            (moves("GATHER", source.type_name, on) or moves("SLICE", source.type_name, on))
-            and moves("DYNAMIC_UPDATE_SLICE", results[0].type_name, on)
-            for on in runners(self.schedule.options.kernels.target)
-        )
-
-    @cached_property
-    def bytes_beside(self) -> int:
-        """Bytes of the tensors that live through the interval, without its input."""
-        return sum(
-            self.schedule.bytes[t]
-            for t in self.schedule.tensors_living_through(self.interval)
-            if t not in self.entering
-        )
+    """How an operator reads rows of its operands."""
+    ops: list[Op]
+    source: Tensor
+    """The tensor that enters."""
+    bytes_beside: int
+    """Bytes of the tensors that live through the interval, without `source`."""
 
     @property
     def untiled_bytes(self) -> int:
@@ -154,8 +146,8 @@ class _LoopInterval:
     @property
     def least_bytes(self) -> int:
         """Bytes that every loop needs: all of its input, or all of its result."""
-        inputs = [self.schedule.bytes[t] for t in self.entering]
-        return self.bytes_beside + max(*inputs, self.schedule.bytes[self.ops[-1].outputs[0]])
+        sizes = self.schedule.bytes
+        return self.bytes_beside + max(sizes[self.source], sizes[self.ops[-1].outputs[0]])
 
     def estimates(self) -> Iterator[LoopEstimate]:
         """All forms of the loop that may help."""

@@ -20,7 +20,7 @@ from tflm_planner.tflm.lean.costs import lean_form
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 
-_WEIGHTS: dict[str, tuple[int, ...]] = {
+_OPERANDS_WITHOUT_COST: dict[str, tuple[int, ...]] = {
     **{kind: (roles.weights, roles.bias) for kind, roles in PRODUCTS.items()},
     "BATCH_MATMUL": (0, 1),
     "PRELU": (1,),
@@ -116,7 +116,7 @@ def _tensor_signature(t: Tensor) -> Hashable:
 
 def _op_signature(op: Op) -> Hashable:
     """The properties of an operator by itself. An operator that calls graphs equals no other."""
-    weights = _WEIGHTS.get(op.kind, ())
+    weights = _OPERANDS_WITHOUT_COST.get(op.kind, ())
     constants = tuple(
         None if t is None or not t.is_constant or k in weights else _bytes(t.buffer.data)
         for k, t in enumerate(op.inputs)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tflm_planner.memory.limits import OrderBudget
+from tflm_planner.memory.budgets import OrderBudget
 from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult, best_order
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.estimate.interval import Interval
@@ -169,7 +169,7 @@ class _ContractedGraph:
         assert not self.stuck_units, "regions that wait for each other"
         place = {u: k for k, u in enumerate(self.units)}
         nodes = tuple(self._node(u, place) for u in self.units)
-        return Dag(self._dag.sizes, nodes, self._dag.inputs, self._dag.outputs)
+        return Dag.of(self._dag.sizes, nodes, self._dag.inputs, self._dag.outputs)
 
     def _node(self, unit: int, place: dict[int, int]) -> Node:
         if unit < len(self._regions):

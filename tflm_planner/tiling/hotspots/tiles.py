@@ -153,7 +153,7 @@ class HotspotTiles:
     @property
     def _known_bytes(self) -> int:
         """Bytes that a candidate has to go below."""
-        return max(self.models.best.bytes, self.options.budget or 0)
+        return max(self.models.best.bytes, self.options.arena_limit or 0)
 
     def _may_help(
         self, parts: int, least_head: int, tail: int, known: Sequence[HotspotOption]

@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 BITS = 31
 P = (1 << BITS) - 1
 LANES = 6
-_EXACT = 1 << 53
+_MOST_EXACT = 1 << 53
 """float64 holds every integer up to it."""
 _HALF = 16
 _CACHED = 1 << 20
@@ -79,8 +79,8 @@ def times_integers(values: Array, integers: Array) -> Residues:
 
     `values`: residues, or differences of two of them."""
     largest = int(np.abs(integers).max(initial=1))
-    share = max(_EXACT // (largest << BITS), 1)
-    assert largest << BITS <= _EXACT, "integers too large for exact products"
+    share = max(_MOST_EXACT // (largest << BITS), 1)
+    assert largest << BITS <= _MOST_EXACT, "integers too large for exact products"
     weights = integers.astype(np.float64)
     inner, columns = weights.shape
     rows = values.reshape(-1, inner)
@@ -104,7 +104,7 @@ def weighted_sum(parts: Iterable[Floats], integers: Array, shape: tuple[int, ...
     """The sum of arrays of elements (residues in float64), each times small integers of its own: a
     row of them. shape: of the sum."""
     largest = int(np.abs(integers).max(initial=1))
-    share = _EXACT // (largest << BITS) - 1  # besides the residue of what was summed up before
+    share = _MOST_EXACT // (largest << BITS) - 1  # besides the residue of what was summed up before
     assert share > 0, "integers too large for exact products"
     weights = integers.astype(np.float64)
     sums, product = np.zeros(shape), np.empty(shape)

@@ -19,7 +19,7 @@ def fully_connected(call: OpCall) -> list[Values] | None:
     """FULLY_CONNECTED: rows of the operand against rows of the weights."""
     if not call.has(1) or not _are_summed(call) or len(call.tensor(1).shape or ()) != 2:
         return None
-    if call.op.options.is_row_interleaved:
+    if call.op.options.has_shuffled_weights:
         return None
     outputs, inner = call.tensor(1).shape or (0, 0)
     rows = call.values(0).size // max(inner, 1)

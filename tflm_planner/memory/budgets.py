@@ -1,8 +1,8 @@
 """When the searches end: counts of work, never seconds, so that the same problem gives the same
 plan on any machine.
 
-What half or twice of a limit changes is measured by `benchmarks/limits.py`; "not measured" marks
-those that nobody ran it for.
+What half or twice of a constant changes is measured by `benchmarks/memory_budgets.py`; "not
+measured" marks those that nobody ran it for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What each limit of planning memory buys: halved and doubled, on random problems and on networks.
 
-    PYTHONPATH=. python benchmarks/limits.py best | pack | order [MODELS...] [--only LIMITS]
+    PYTHONPATH=. python benchmarks/memory_budgets.py best | pack | order [MODELS...] [--only LIMITS]
 
 best: `AllocatorBudget`, with which one model is planned. pack: `PackBudget`, with which the search
 plans its candidates. order: `OrderBudget`, on the synthetic networks of `tests/memory`, with the
@@ -22,7 +22,7 @@ import numpy as np
 
 from tests.memory.network_dags import NETWORKS
 from tflm_planner.memory.allocators import AllocatorOptions, best_of, packing
-from tflm_planner.memory.limits import AllocatorBudget, OrderBudget, PackBudget
+from tflm_planner.memory.budgets import AllocatorBudget, OrderBudget, PackBudget
 from tflm_planner.memory.order import Dag, best_order
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
 from tflm_planner.model.serde import read_model
@@ -51,7 +51,7 @@ def random_problem(seed: int) -> Problem:
         elif before and draw < 0.6:
             least = 16 * int(rng.integers(0, 30))
             overlaps.append(Overlap(before[-1], i, least, UNBOUNDED))
-    return Problem(tuple(buffers), tuple(overlaps))
+    return Problem.of(tuple(buffers), tuple(overlaps))
 
 
 def model_problem(path: Path) -> Problem:
@@ -87,11 +87,11 @@ def outcome(solve: Callable[[Any], int], tasks: Sequence[Any]) -> Outcome:
 
 
 def _best(limits: AllocatorBudget) -> Callable[[Problem], int]:
-    return lambda problem: best_of(problem, AllocatorOptions(limits=limits)).height
+    return lambda problem: best_of(problem, AllocatorOptions(budget=limits)).height
 
 
 def _pack(limits: PackBudget) -> Callable[[Problem], int]:
-    return lambda problem: packing.pack(problem, (), limits=limits).height(problem)
+    return lambda problem: packing.pack(problem, (), budget=limits).height(problem)
 
 
 def _order(limits: OrderBudget) -> Callable[[Dag], int]:
