@@ -23,6 +23,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.verification.terms import TermsProof, prove_by_terms
 from tflm_planner.verification.terms.compare import error_log2, first_unequal
 from tflm_planner.verification.terms.ends import inputs_of_both
+from tflm_planner.verification.terms.layout import ArenaLayout
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
@@ -85,20 +86,21 @@ class _SameInArena:
         ends = inputs_of_both(original.main, model.main, self._symbols, self._mixer)
         ours, self._theirs, given = ends
         machine = Machine(original, Apart(original, self._mixer, self._symbols), given=given)
-        self._wanted, self._state = machine.run(ours), machine.state
+        (self._wanted,), (self._state,) = machine.run(ours), machine.states
         self._once = self._mixer.made
 
     def proof(self, *, late_copies: bool) -> TermsProof:
         """Whether it is equal, loops in one of the orders that TFLM has had."""
         self._mixer.made = self._once
-        store = ArenaStore(self._model, self._kernels, self._mixer, self._symbols)
-        machine = Machine(self._model, store, late_copies=late_copies)
+        layout = ArenaLayout(self._model, self._kernels)
+        store = ArenaStore(layout, self._mixer, self._symbols, late_copies=late_copies)
+        machine = Machine(self._model, store)
         try:
-            got = machine.run(self._theirs)
+            (got,) = machine.run(self._theirs)
         except InexpressibleError as why:
             return TermsProof("not run", detail=str(why))
         pairs = zip(self._wanted, got, strict=True)
         outputs = all(first_unequal(a, b, self._symbols) is None for a, b in pairs)
-        if outputs and np.array_equal(self._state, machine.state):
+        if outputs and np.array_equal(self._state, machine.states[0]):
             return TermsProof("equal", error_log2(self._mixer.made))
         return TermsProof("different")

@@ -24,7 +24,7 @@ from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import taken_input_overlaps
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
-from tflm_planner.verification.terms import memory
+from tflm_planner.verification.terms import layout
 
 
 def moved(data: bytes, seed: int) -> tuple[bytes, bool]:
@@ -153,7 +153,7 @@ def test_scratch_over_an_operand_is_seen() -> None:
     status = []
     for shift in (0, -512):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(memory, "placement_of", _shifted_scratch(shift))
+            patch.setattr(layout, "placement_of", _shifted_scratch(shift))
             status.append(proof(data, made, on).status)
     assert status == ["equal", "different"]
 

@@ -230,7 +230,7 @@ def by_terms(data: bytes, numbers: list[np.ndarray], *, known: bool) -> list[np.
     symbols = Symbols(mixer)
     machine = Machine(model, Apart(model, mixer, symbols))
     given = [Values(n, True) if known else Values(symbols.of_numbers(n), False) for n in numbers]
-    made = machine.run(given)
+    (made,) = machine.run(given)
     assert all(v.known for v in made) == known
     return [v.data for v in made]
 
@@ -276,7 +276,7 @@ def test_shapes_are_known_whatever_the_tensor_holds(kind: str) -> None:
     (wanted,), model = by_litert(data, numbers, 1), read_model(data)
     symbols = Symbols(mixer := Mixer())
     machine = Machine(model, Apart(model, mixer, symbols))
-    (found,) = machine.run([symbols.of_name(shape, "nobody knows")])
+    ((found,),) = machine.run([symbols.of_name(shape, "nobody knows")])
     assert found.known and np.array_equal(found.data, wanted)
 
 

@@ -8,11 +8,12 @@ See docs/proof.md for why this is a proof, and of what.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,8 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.ends import differing_ends
 from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
-from tflm_planner.verification.terms.field import LANES
+from tflm_planner.verification.terms.field import LANES, Residues
+from tflm_planner.verification.terms.layout import ArenaLayout
 from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
@@ -166,6 +168,30 @@ class Difference:
     culprit: Culprit | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How the result runs: in its arena, with loops in one of two orders of copies, or each tensor
+    by itself. said: before what differs."""
+
+    in_arena: bool = True
+    late_copies: bool = False
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """What a run leaves: outputs and state."""
+
+    outputs: list[Values]
+    state: Residues
+
+
+def _ends_of(machine: Machine, inputs: Sequence[Values]) -> list[_Ends]:
+    """Of a run, in each memory."""
+    outputs = machine.run(inputs)
+    return [_Ends(*pair) for pair in zip(outputs, machine.states, strict=True)]
+
+
 class _Comparison:
     """Runs both models, and again to find where they part."""
 
@@ -183,7 +209,7 @@ class _Comparison:
             raise InexpressibleError(f"the models have {differing}")
         self._original, self._result, self._kernels = original, result, kernels
         self._size = max(original.file_size, result.file_size)
-        self._late_copies = False
+        self._layout: ArenaLayout | None = None
         self._mixer = Mixer()
         self._symbols = Symbols(self._mixer)
         ends = inputs_of_both(self._outer, self._inner, self._symbols, self._mixer)
@@ -197,71 +223,97 @@ class _Comparison:
     def difference(self) -> Difference | None:
         """What differs; None where all outputs and the state are equal."""
         expected = self._run_original()
-        wrong = self._difference_from(*expected)
-        if wrong is not None or self._kernels is None:
-            return wrong
-        if any(op.kind == "WHILE" for op in self._result.ops()):
-            self._late_copies = True  # in an arena the order of copies counts
-            wrong = self._difference_from(*expected)
-        if wrong is None and not self._result.has_views:
-            self._kernels = None
-            wrong = self._difference_from(*expected)
-            said = "where no plan is taken notice of: "
-            wrong = None if wrong is None else replace(wrong, said=said + wrong.said)
-        return wrong
+        ways = self._ways()
+        runs = self._run_together(ways)
+        for way, run in zip(ways, runs, strict=True):
+            wrong = self._difference_from(expected, way, run)
+            if wrong is not None:
+                return wrong
+        return None
 
-    def _difference_from(self, expected: list[Values], state: Any) -> Difference | None:
+    def _ways(self) -> list[_Way]:
+        """All in which the result must be equal."""
+        if self._kernels is None:
+            return [_Way(in_arena=False)]
+        ways = [_Way()]
+        if any(op.kind == "WHILE" for op in self._result.ops()):
+            ways.append(_Way(late_copies=True))  # in an arena the order of copies counts
+        if not self._result.has_views:
+            said = "where no plan is taken notice of: "
+            ways.append(_Way(in_arena=False, said=said))
+        return ways
+
+    def _run_together(self, ways: Sequence[_Way]) -> Sequence[_Ends | None]:
+        """What comes of all ways, computed step by step; None for each where it cannot be told so,
+        because one of them fails or takes other turns."""
+        if len(ways) > 1:
+            with contextlib.suppress(InexpressibleError):
+                return self._run_result(ways)
+        return [None] * len(ways)
+
+    def _difference_from(self, expected: _Ends, way: _Way, run: _Ends | None) -> Difference | None:
+        """Of one way, that is run if it was not yet."""
         try:
-            actual, their_state = self._run_result()
+            actual = run or self._run_result([way])[0]
         except OutsideError as wrong:
-            return Difference(str(wrong))
+            return Difference(way.said + str(wrong))
         except UndecidedError as lost:
-            if self._kernels is None:
+            if not way.in_arena:
                 raise
             # The original's loops are decided, and those that were made count by themselves.
             return Difference(f"the condition of {lost.op.label} is overwritten in the arena")
         for i, (outer, inner) in enumerate(
             zip(self._outer.outputs, self._inner.outputs, strict=True)
         ):
-            values = output_as_original(outer, inner, actual[i], self._symbols, self._mixer)
-            where = first_unequal(expected[i], values, self._symbols)
+            values = output_as_original(outer, inner, actual.outputs[i], self._symbols, self._mixer)
+            where = first_unequal(expected.outputs[i], values, self._symbols)
             if where is not None:
-                place = self._place(inner)
-                said = f"output {i} ({outer.name!r}) differs at element {where}"
+                place = self._place(way, inner)
+                said = f"{way.said}output {i} ({outer.name!r}) differs at element {where}"
                 return Difference(said + place.said, place.culprit)
-        if not np.array_equal(state, their_state):
-            place = self._place()
-            return Difference("the state that it leaves differs" + place.said, place.culprit)
+        if not np.array_equal(expected.state, actual.state):
+            place = self._place(way)
+            said = f"{way.said}the state that it leaves differs"
+            return Difference(said + place.said, place.culprit)
         return None
 
-    def _run_original(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
+    def _run_original(self, observe: Observer | None = None) -> _Ends:
         machine = Machine(
             self._original,
             Apart(self._original, self._mixer, self._symbols),
-            observe,
-            self._given,
+            observe=observe,
+            given=self._given,
             allowance=Allowance(self._size),
             graph=self._outer,
         )
-        return machine.run(self._ours), machine.state
+        return _ends_of(machine, self._ours)[0]
 
-    def _run_result(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
+    def _run_result(self, ways: Sequence[_Way], observe: Observer | None = None) -> list[_Ends]:
         machine = Machine(
             self._result,
-            self._store(),
-            observe,
-            late_copies=self._late_copies,
+            *self._stores(ways),
+            observe=observe,
             allowance=Allowance(self._size),
             graph=self._inner,
         )
-        return machine.run(self._theirs), machine.state
+        return _ends_of(machine, self._theirs)
 
-    def _store(self) -> Store:
-        if self._kernels is not None:
-            return ArenaStore(self._result, self._kernels, self._mixer, self._symbols)
-        return Apart(self._result, self._mixer, self._symbols)
+    def _stores(self, ways: Sequence[_Way]) -> list[Store]:
+        """The memory of each way."""
+        stores: list[Store] = []
+        for way in ways:
+            if way.in_arena and self._kernels is not None:
+                if self._layout is None:
+                    self._layout = ArenaLayout(self._result, self._kernels)
+                late = way.late_copies
+                stores.append(
+                    ArenaStore(self._layout, self._mixer, self._symbols, late_copies=late)
+                )
+            else:
+                stores.append(Apart(self._result, self._mixer, self._symbols))
+        return stores
 
-    def _place(self, output: Tensor | None = None) -> Difference:
+    def _place(self, way: _Way, output: Tensor | None = None) -> Difference:
         """The first operator of the result that makes an element which the original has not; if all
         are there, and only lie elsewhere, the one that makes an output that differs."""
         bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
@@ -279,7 +331,7 @@ class _Comparison:
                 if missing.any():
                     strange.append((op, int(np.flatnonzero(missing)[0])))
 
-        self._run_result(look)
+        self._run_result([way], look)
         maker = None if output is None else output.producer
         if strange:
             op, element = strange[0]

@@ -8,6 +8,7 @@ what holds for any state at the beginning holds for any number of invokes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ RULES: dict[str, Rule] = {
 }
 """By kind. Kinds without a rule are hashed."""
 Observer = Callable[[Op, list[Values]], None]
+Operands = tuple[Values | None, ...]
 
 
 class UndecidedError(InexpressibleError):
@@ -51,52 +53,84 @@ class UndecidedError(InexpressibleError):
         self.op = op
 
 
+class PartedError(InexpressibleError):
+    """Memories in which a model runs step by step do not say the same of a condition."""
+
+
+@dataclass(slots=True)
+class _Track:
+    """A memory in which a model runs, and the state that it has there."""
+
+    store: Store
+    state: Residues
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is the same each time that an operator runs. constants: the values of operands that are
+    constants, or of which only the shape is read; None for what is read from a memory. memory: see
+    `OpCall`."""
+
+    has_state: bool
+    constants: tuple[Values | None, ...]
+    memory: dict[str, Any] | None
+
+
 class Machine:
-    """Runs one model. observe: told of every operator of the graph and its results. given:
-    results that are taken instead of what an operator would make. late_copies: loops as TFLM had
-    them until July 2026 (see `tflm.control_flow`). allowance: None for that of the model's file.
-    graph: the one that is run; None for the main one."""
+    """Runs one model: in one memory, or in several of them step by step, where each operator is
+    computed once for all memories in which its operands are the same. observe: told of every
+    operator of the graph and its results in the first memory. given: results that are taken instead
+    of what an operator would make. allowance: None for that of the model's file. graph: the one
+    that is run; None for the main one."""
 
     def __init__(
         self,
         model: Model,
-        store: Store,
+        *stores: Store,
         observe: Observer | None = None,
         given: Mapping[Op, Values] | None = None,
-        *,
-        late_copies: bool = False,
         allowance: Allowance | None = None,
         graph: Graph | None = None,
     ) -> None:
-        self._graph, self._store, self._observe = graph or model.main, store, observe
-        self._given = given or {}
-        self._mixer, self._symbols = store.mixer, store.symbols
-        self._late_copies = late_copies
+        self._graph, self._observe, self._given = graph or model.main, observe, given or {}
+        self._mixer, self._symbols = stores[0].mixer, stores[0].symbols
         self._allowance = allowance or Allowance(model.file_size)
-        self._memory: dict[Op, dict[str, Any]] = {}
+        self._steps: dict[Op, _Step] = {}
         self._variables: dict[Tensor, int] = {}
-        self.state: Residues = self._symbols.of_name((1,), "state").data[:, 0]
+        state = self._symbols.of_name((1,), "state").data[:, 0]
+        self._tracks = [_Track(store, state) for store in stores]
+        self._late = [t for t in self._tracks if t.store.late_copies]
+        self._early = [t for t in self._tracks if not t.store.late_copies]
 
-    def run(self, inputs: Sequence[Values | None]) -> list[Values]:
-        """The outputs of the graph. inputs: None for one that lies in the store already."""
-        for tensor, values in zip(self._graph.inputs, inputs, strict=True):
-            if values is not None and not tensor.is_constant:
-                self._store.write(tensor, values)
+    @property
+    def states(self) -> list[Residues]:
+        """The state that is left in each memory."""
+        return [track.state for track in self._tracks]
+
+    def run(self, inputs: Sequence[Values | None]) -> list[list[Values]]:
+        """The outputs of the graph, in each memory. inputs: None for one that lies there already.
+        PartedError where the memories do not turn a loop equally often, or take other branches."""
+        for track in self._tracks:
+            for tensor, values in zip(self._graph.inputs, inputs, strict=True):
+                if values is not None and not tensor.is_constant:
+                    track.store.write(tensor, values)
         self._run_graph(self._graph)
-        return [self._store.read(t) for t in self._graph.outputs]
+        return [[track.store.read(t) for t in self._graph.outputs] for track in self._tracks]
 
     def _run_graph(self, graph: Graph) -> None:
         for op in graph.ops:
             self._allowance.spend(op)
-            self._store.begin(op)
+            for track in self._tracks:
+                track.store.begin(op)
             special = _CONTROL.get(op.kind)
             if special is not None:
                 special(self, op)
             else:
                 self._run_op(op, graph)
             if self._observe is not None and graph is self._graph:
-                self._observe(op, [self._store.read(t) for t in op.outputs])
-            self._store.end(op)
+                self._observe(op, [self._tracks[0].store.read(t) for t in op.outputs])
+            for track in self._tracks:
+                track.store.end(op)
 
     def _run_op(self, op: Op, graph: Graph) -> None:
         """Damaged models have operands whose shapes do not fit each other: arrays then raise."""
@@ -106,32 +140,68 @@ class Machine:
             raise InexpressibleError(f"the parts of {op.label} do not fit each other") from error
 
     def _compute(self, op: Op, graph: Graph) -> None:
-        if op.graphs:
-            raise InexpressibleError(f"{op.label} calls graphs in a way that is not known")
-        has_state = has_side_effects(op)
-        operands = tuple(None if t is None else self._operand(op, t, has_state) for t in op.inputs)
-        memory = None if graph is self._graph else self._memory.setdefault(op, {})
-        call = OpCall(op, operands, self._mixer, self._symbols, memory)
-        if op in self._given:
-            results = [self._given[op]]
-        elif has_state:
-            results, digest = hash_operands(call, self.state, self._variables_of(op))
-            self.state = self._mixer.mix(
-                add(self.state, digest)[:, None], mixing.key("next state")
-            )[:, 0]
-        else:
-            rule = RULES.get(op.kind)
-            terms = None if rule is None else rule(call)
-            results = hash_operands(call)[0] if terms is None else terms
-        for tensor, values in zip(op.outputs, results, strict=True):
-            self._store.write(tensor, values)
+        step = self._step(op, graph)
+        made: list[tuple[Operands, Sequence[Values]]] = []
+        for track in self._tracks:
+            results = None if step.has_state else self._made_before(op, step, track.store, made)
+            if results is None:
+                operands = self._operands(op, step, track.store)
+                results = self._results(op, step, operands, track)
+                made.append((operands, results))
+            for tensor, values in zip(op.outputs, results, strict=True):
+                track.store.write(tensor, values)
 
-    def _operand(self, op: Op, tensor: Tensor, has_state: bool) -> Values | None:
+    def _made_before(
+        self, op: Op, step: _Step, store: Store, made: Sequence[tuple[Operands, Sequence[Values]]]
+    ) -> Sequence[Values] | None:
+        """What was made in another memory of the operands that this one holds too."""
+        for operands, results in made:
+            read = zip(op.inputs, operands, step.constants, strict=True)
+            if all(
+                constant is not None or t is None or v is None or store.holds(t, op, v)
+                for t, v, constant in read
+            ):
+                return results
+        return None
+
+    def _step(self, op: Op, graph: Graph) -> _Step:
+        if op not in self._steps:
+            if op.graphs:
+                raise InexpressibleError(f"{op.label} calls graphs in a way that is not known")
+            has_state = has_side_effects(op)
+            constants = tuple(self._constant(op, t, has_state) for t in op.inputs)
+            self._steps[op] = _Step(has_state, constants, None if graph is self._graph else {})
+        return self._steps[op]
+
+    def _constant(self, op: Op, tensor: Tensor | None, has_state: bool) -> Values | None:
+        if tensor is None:
+            return None
         if movement.reads_shape_alone(op) and not has_state:
             return Values(np.zeros(tensor.shape or (), np.int8), True)
-        if tensor.is_variable and has_state:
-            return None  # it is in the state
-        return self._store.read(tensor, op)
+        return self._symbols.of_constant(tensor) if tensor.is_constant else None
+
+    def _operands(self, op: Op, step: _Step, store: Store) -> Operands:
+        return tuple(
+            store.read(tensor, op)
+            if constant is None
+            and tensor is not None
+            and not (tensor.is_variable and step.has_state)  # it is in the state
+            else constant
+            for tensor, constant in zip(op.inputs, step.constants, strict=True)
+        )
+
+    def _results(self, op: Op, step: _Step, operands: Operands, track: _Track) -> Sequence[Values]:
+        call = OpCall(op, operands, self._mixer, self._symbols, step.memory)
+        if op in self._given:
+            return [self._given[op]]
+        if step.has_state:
+            results, digest = hash_operands(call, track.state, self._variables_of(op))
+            state = add(track.state, digest)[:, None]
+            track.state = self._mixer.mix(state, mixing.key("next state"))[:, 0]
+            return results
+        rule = RULES.get(op.kind)
+        terms = None if rule is None else rule(call)
+        return hash_operands(call)[0] if terms is None else terms
 
     def _variables_of(self, op: Op) -> list[int | None]:
         """Which of the model's variables an operator has, numbered as they are first used: that
@@ -145,28 +215,37 @@ class Machine:
 
     # --- control flow ---
 
-    def _copy_all(self, sources: Sequence[Tensor | None], results: Sequence[Tensor]) -> None:
+    def _copy_all(
+        self,
+        sources: Sequence[Tensor | None],
+        results: Sequence[Tensor],
+        tracks: Sequence[_Track] | None = None,
+    ) -> None:
+        """memcpy from graph to graph; in all memories, if it is not said in which."""
         for source, result in zip(sources, results, strict=True):
             if source is not None and source is not result:
-                self._allowance.move(self._store.copy(source, result))
+                there = self._tracks if tracks is None else tracks
+                moved = [track.store.copy(source, result) for track in there]
+                self._allowance.move(max(moved, default=0))
 
-    def _condition(self, tensor: Tensor) -> Values:
-        values = self._store.read(tensor)
-        if values.size != 1:
+    def _conditions(self, tensor: Tensor) -> list[Values]:
+        """A condition in each memory: known in all of them, and the same, or in none."""
+        conditions = [track.store.read(tensor) for track in self._tracks]
+        if any(values.size != 1 for values in conditions):
             raise InexpressibleError(f"the condition {tensor.name!r} is not one element")
-        return values
+        if len({bool(v.data.reshape(-1)[0]) if v.known else None for v in conditions}) > 1:
+            raise PartedError(f"the condition {tensor.name!r} is not the same in all memories")
+        return conditions
 
     def _loop(self, op: Op) -> None:
         """WHILE: every copy that TFLM makes, in its order."""
         test, body = _graph_of(op, CONDITION), _graph_of(op, BODY)
         self._copy_all(op.inputs, test.inputs)
-        if not self._late_copies:
-            self._copy_all(op.inputs, op.outputs)
+        self._copy_all(op.inputs, op.outputs, self._early)
         self._run_graph(test)
         goes_on = self._goes_on(op, test)
-        if self._late_copies:
-            self._copy_all(op.inputs, body.inputs)
-            self._copy_all(op.inputs, op.outputs)
+        self._copy_all(op.inputs, body.inputs, self._late)
+        self._copy_all(op.inputs, op.outputs, self._late)
         while goes_on:
             self._copy_all(op.outputs, body.inputs)
             self._run_graph(body)
@@ -176,7 +255,7 @@ class Machine:
             goes_on = self._goes_on(op, test)
 
     def _goes_on(self, op: Op, test: Graph) -> bool:
-        verdict = self._condition(test.outputs[0])
+        verdict = self._conditions(test.outputs[0])[0]
         if not verdict.known:
             raise UndecidedError(op)
         return bool(verdict.data.reshape(-1)[0])
@@ -185,22 +264,24 @@ class Machine:
         """IF: one branch if it is known which, else both, and one of them by the condition."""
         if op.inputs[0] is None:
             raise InexpressibleError(f"{op.label} has no condition")
-        choice = self._condition(op.inputs[0])
+        choices = self._conditions(op.inputs[0])
         branches = _graph_of(op, THEN), _graph_of(op, ELSE)
-        if choice.known:
-            self._run_branch(op, branches[0 if choice.data.reshape(-1)[0] else 1])
+        if choices[0].known:
+            self._run_branch(op, branches[0 if choices[0].data.reshape(-1)[0] else 1])
             return
-        self._allowance.move(3 * self._store.bytes_kept)
-        before, state = self._store.snapshot(), self.state
+        self._allowance.move(3 * max(track.store.bytes_kept for track in self._tracks))
+        before, states = [track.store.snapshot() for track in self._tracks], self.states
         self._run_branch(op, branches[0])
-        then, state_then = self._store.snapshot(), self.state
-        self._store.restore(before)
-        self.state = state
+        then, states_then = [track.store.snapshot() for track in self._tracks], self.states
+        for track, snapshot, state in zip(self._tracks, before, states, strict=True):
+            track.store.restore(snapshot)
+            track.state = state
         self._run_branch(op, branches[1])
-        element = choice.data.reshape(-1, 1)[:, 0]
-        self._store.merge(element, then, op.outputs)
-        states = (Values(s[:, None], False) for s in (self.state, state_then))
-        self.state = self._store.choose(element, *states).data[:, 0]
+        for i, track in enumerate(self._tracks):
+            element = choices[i].data.reshape(-1, 1)[:, 0]
+            track.store.merge(element, then[i], op.outputs)
+            ends = (Values(s[:, None], False) for s in (track.state, states_then[i]))
+            track.state = track.store.choose(element, *ends).data[:, 0]
 
     def _run_branch(self, op: Op, graph: Graph) -> None:
         self._copy_all(op.inputs[1:], graph.inputs)
@@ -209,10 +290,12 @@ class Machine:
 
     def _run_once(self, op: Op) -> None:
         """CALL_ONCE: at the first invoke alone, so that either may be the state."""
-        state = self.state
+        before = self.states
         self._run_graph(_graph_of(op, INITIAL))
-        both = add(state, self._mixer.mix(self.state[:, None], mixing.key("once"))[:, 0])
-        self.state = self._mixer.mix(both[:, None], mixing.key("since once"))[:, 0]
+        for track, state in zip(self._tracks, before, strict=True):
+            once = self._mixer.mix(track.state[:, None], mixing.key("once"))[:, 0]
+            both = add(state, once)[:, None]
+            track.state = self._mixer.mix(both, mixing.key("since once"))[:, 0]
 
 
 def _graph_of(op: Op, name: str) -> Graph:

@@ -1,6 +1,6 @@
 """A model in the memory that its plan gives it: a cell for every byte of the arena's head.
 
-    cells   | x0 | x1 | x2 | ...       the element that lies there, which byte of it, of how many
+    cells   | x0 | x1 | x2 | ...       the element that lies there, and which byte of it (`cells`)
     read    an element is itself if all its bytes are there; else a hash of what is there
 
 What nobody wrote is rubbish, different in every cell. An operator makes rubbish of its scratch, and
@@ -11,68 +11,21 @@ plan that loses a byte which is needed makes other terms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops import sharings
 from tflm_planner.support.units import ALIGNMENT
-from tflm_planner.tflm.liveness import planned_bytes, timeline_of
-from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.verification.terms import mixing
-from tflm_planner.verification.terms.allowance import check_cells
+from tflm_planner.verification.terms.cells import Cells, Mask
 from tflm_planner.verification.terms.field import LANES, Residues, total
-from tflm_planner.verification.terms.hazards import Hazards
+from tflm_planner.verification.terms.layout import ArenaLayout
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Store
 from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Symbols, Values
-
-_KINDS = {np.dtype(t): i + 1 for i, t in enumerate(dict.fromkeys(DTYPES.values()))}
-"""Types of known numbers; 0 for elements that are not known."""
-_DTYPE_OF = {i: t for t, i in _KINDS.items()}
-_TORN = 255
-"""The width of an element that is no longer whole."""
-Bytes = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Cells:
-    """One entry a byte. element: of the field. place, width: which byte of how many it is. kind,
-    number: type of a known number, and this byte of it."""
-
-    element: Residues
-    place: Bytes
-    width: Bytes
-    kind: Bytes
-    number: Bytes
-
-    def __getitem__(self, part: slice) -> Cells:
-        return Cells(self.element[:, part], *(a[part] for a in self.tables()))
-
-    def tables(self) -> tuple[Bytes, Bytes, Bytes, Bytes]:
-        """All but the elements."""
-        return self.place, self.width, self.kind, self.number
-
-    def put(self, part: slice, cells: Cells) -> None:
-        """Write cells over others."""
-        self.element[:, part] = cells.element
-        for mine, theirs in zip(self.tables(), cells.tables(), strict=True):
-            mine[part] = theirs
-
-    def same_as(self, other: Cells) -> npt.NDArray[np.bool_]:
-        """Which hold the same byte, as far as is known."""
-        same = (self.place == other.place) & (self.width == other.width) & (self.width != _TORN)
-        return same & (self.element == other.element).all(0)
-
-    def copy(self) -> Cells:
-        """The same, apart."""
-        return Cells(self.element.copy(), *(a.copy() for a in self.tables()))
 
 
 def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
@@ -86,51 +39,33 @@ class ArenaStore(Store):
 
     def __init__(
         self,
-        model: Model,
-        kernels: TargetKernels,
+        layout: ArenaLayout,
         mixer: Mixer,
         symbols: Symbols,
         room: Cells | None = None,
+        *,
+        late_copies: bool = False,
     ) -> None:
         """room: cells of another arena in which this one lies; None: it has its own."""
         super().__init__(mixer, symbols)
-        offsets = carried_plan(model) or {}
-        if any(t.is_variable for t in offsets):
-            raise InexpressibleError("the plan places variables, which keep what they hold")
-        line = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
-        placement = placement_of(line, offsets)
-        if min(placement.offsets, default=0) < 0:
-            raise InexpressibleError("the plan places a tensor below the arena")
-        self._place = dict(zip(line.planned, placement.offsets, strict=False))
-        self._parts: dict[Tensor, slice | None] = {}
-        self._scratch: dict[Op, list[slice]] = {}
-        for scratch, at in zip(line.scratch, placement.scratch_offsets, strict=True):
-            self._scratch.setdefault(scratch.op, []).append(slice(at, at + scratch.size))
-        self._hazards = Hazards(self._place, kernels)
+        self.late_copies = late_copies
+        self._layout = layout
+        self._part = layout.part
         self._apart: dict[Tensor, Values] = {}
         self._rubbish = 0
-        head = max(placement.head, 0)
-        if room is not None and len(room.place) < head:
+        if room is not None and len(room) < layout.head:
             raise InexpressibleError(
-                f"{head:,} bytes do not fit into a room of {len(room.place):,}"
+                f"{layout.head:,} bytes do not fit into a room of {len(room):,}"
             )
         if room is None:
-            check_cells(head, model.file_size)
-        self._cells = self._rubbish_of(head) if room is None else room[:head]
+            layout.check_size()
+        self._cells = self._rubbish_of(layout.head) if room is None else room[: layout.head]
 
     def _rubbish_of(self, count: int) -> Cells:
         """Cells that hold nothing that anybody knows."""
         self._rubbish += 1
         words = mixing.keys(mixing.key("rubbish", self._rubbish), mixing.positions(count))
-        zeros = [np.zeros(count, np.uint8) for _ in range(4)]
-        zeros[1][:] = 1
-        return Cells(self.mixer.elements(words), *zeros)
-
-    def _part(self, tensor: Tensor) -> slice | None:
-        if tensor not in self._parts:  # loops ask again and again
-            at = self._place.get(tensor)
-            self._parts[tensor] = None if at is None else slice(at, at + planned_bytes(tensor))
-        return self._parts[tensor]
+        return Cells.of_bytes(self.mixer.elements(words))
 
     def _part_in_arena(self, tensor: Tensor) -> slice:
         part = self._part(tensor)
@@ -148,7 +83,7 @@ class ArenaStore(Store):
     @property
     def head(self) -> int:
         """Bytes that it takes."""
-        return len(self._cells.place)
+        return len(self._cells)
 
     def spoil(self, tensor: Tensor, first: int) -> None:
         """Nobody knows any more what a tensor holds from a byte on."""
@@ -158,6 +93,15 @@ class ArenaStore(Store):
 
     # --- tensors ---
 
+    def holds(self, tensor: Tensor, op: Op, values: Values) -> bool:
+        """See `Store`. Nothing is copied."""
+        part = self._part(tensor)
+        if part is None:
+            return super().holds(tensor, op, values)
+        if self._lost_bytes(op, tensor) is not None:
+            return False  # rubbish is like nothing else
+        return values.is_same_as(self._elements_of(self._cells[part], tensor))
+
     def _read(self, tensor: Tensor, op: Op | None) -> Values:
         part = self._part(tensor)
         if part is None:
@@ -165,20 +109,23 @@ class ArenaStore(Store):
                 raise InexpressibleError(f"{tensor.name!r} is read before anything writes it")
             return self._apart[tensor]
         cells = self._cells[part]
-        lost = None if op is None else self._hazards.lost_bytes(op, tensor)
-        if op is not None and lost is not None and lost.any() and not self._is_left_as_it_is(op):
+        lost = None if op is None else self._lost_bytes(op, tensor)
+        if lost is not None:
             cells = cells.copy()
-            spoilt = self._rubbish_of(len(lost))
-            np.copyto(cells.element, spoilt.element, where=lost)
-            for mine, theirs in zip(cells.tables(), spoilt.tables(), strict=True):
-                np.copyto(mine, theirs, where=lost)
-        return self._whole(cells, tensor).reshape(tensor.shape or ())
+            cells.put_where(lost, self._rubbish_of(len(lost)))
+        values = self._elements_of(cells, tensor)
+        return Values(values.data.copy(), values.known)  # operators may write over the cells
+
+    def _lost_bytes(self, op: Op, operand: Tensor) -> Mask | None:
+        """Which bytes `op` overwrites before it has read them; None if it loses none."""
+        lost = self._layout.hazards.lost_bytes(op, operand)
+        return None if lost is None or self._is_left_as_it_is(op) else lost
 
     def _is_left_as_it_is(self, op: Op) -> bool:
         """Whether each byte that `op` writes before it is read is there already: what it copies
         there is equal, a part of one operand that it reads elsewhere too, say. All or none: a byte
         that is lost is copied on."""
-        changed = np.zeros(len(self._cells.place), bool)
+        changed = np.zeros(len(self._cells), bool)
         for result in op.outputs:
             part = self._part(result)
             if part is not None:  # every result counts: a later one may only seem to mend
@@ -187,10 +134,10 @@ class ArenaStore(Store):
             (changed[part] & lost).any()
             for operand in op.operands()
             if (part := self._part(operand)) is not None
-            and (lost := self._hazards.lost_bytes(op, operand)) is not None
+            and (lost := self._layout.hazards.lost_bytes(op, operand)) is not None
         )
 
-    def _is_there(self, op: Op, result: Tensor, part: slice) -> npt.NDArray[np.bool_]:
+    def _is_there(self, op: Op, result: Tensor, part: slice) -> Mask:
         """Which bytes of a result are copies of equal ones."""
         equal = np.zeros(part.stop - part.start, bool)
         for s in sharings(op):
@@ -204,29 +151,23 @@ class ArenaStore(Store):
             equal[low - part.start : high - part.start] |= there.same_as(copied)
         return equal
 
-    def _whole(self, cells: Cells, tensor: Tensor) -> Values:
-        """The elements that bytes make up."""
+    def _elements_of(self, cells: Cells, tensor: Tensor) -> Values:
+        """The elements that bytes make up; in the same memory, if they can lie there."""
         dtype = _dtype_of(tensor)
         width = dtype.itemsize
-        first = cells.element[:, ::width]
-        is_whole = cells.width[::width] == width
-        for i in range(width):
-            is_whole &= cells.place[i::width] == i
-            if i:
-                is_whole &= cells.width[i::width] == width
-                is_whole &= (cells.element[:, i::width] == first).all(0)
+        elements, is_whole = cells.element[:, ::width], cells.is_whole(width)
         if is_whole.all():
-            kind = _KINDS[dtype]
-            if cells.kind.size and cells.kind[0] == kind and (cells.kind == kind).all():
-                return Values(np.frombuffer(cells.number.tobytes(), dtype), True)
-            return Values(first.copy(), False)
-        torn = self._hash_torn(cells, width)
-        return Values(np.where(is_whole, first, torn).astype(np.uint32), False)
+            numbers = cells.numbers(dtype)
+            values = Values(elements, False) if numbers is None else Values(numbers, True)
+        else:
+            torn = self._hash_torn(cells, width)
+            values = Values(np.where(is_whole, elements, torn), False)
+        return values.reshape(tensor.shape or ())
 
     def _hash_torn(self, cells: Cells, width: int) -> Residues:
         """A hash of the bytes that lie where an element should."""
-        places = np.arange(len(cells.place)) % width
-        words = mixing.keys(mixing.key("torn", width), places, cells.place, cells.width)
+        places = np.arange(len(cells)) % width
+        words = mixing.keys(mixing.key("torn", width), places, *cells.columns())
         mixed = self.mixer.mix(cells.element, words)
         return total(mixed.reshape(LANES, -1, width), (2,))
 
@@ -252,17 +193,10 @@ class ArenaStore(Store):
 
     def _put(self, part: slice, dtype: np.dtype[Any], values: Values) -> None:
         elements = self.symbols.elements(values).reshape(LANES, -1)
-        width, count = dtype.itemsize, elements.shape[1]
         if values.known and values.data.dtype == dtype:
-            kind = np.full(width * count, _KINDS[dtype], np.uint8)
-            number = np.frombuffer(np.ascontiguousarray(values.data).tobytes(), np.uint8)
+            self._cells.put_numbers(part, values.data, elements)
         else:
-            kind = number = np.zeros(width * count, np.uint8)
-        places = np.zeros((count, width), np.uint8)
-        places[:] = np.arange(width)
-        widths = np.full(width * count, width, np.uint8)
-        wide = np.repeat(elements, width, 1) if width > 1 else elements
-        self._cells.put(part, Cells(wide, places.reshape(-1), widths, kind, number))
+            self._cells.put_elements(part, dtype.itemsize, elements)
 
     def copy(self, source: Tensor, destination: Tensor) -> int:
         """memcpy: onto itself it changes nothing, partly over itself nobody knows."""
@@ -283,14 +217,14 @@ class ArenaStore(Store):
 
     def begin(self, op: Op) -> None:
         """Scratch is written."""
-        for part in self._scratch.get(op, ()):
+        for part in self._layout.scratch.get(op, ()):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     def end(self, op: Op) -> None:
         """Scratch was written last, for all that anybody knows; and results over each other, but
         for those of control flow, which are copied one by one."""
         self.begin(op)
-        for part in () if op.graphs else self._hazards.collisions(op):
+        for part in () if op.graphs else self._layout.hazards.collisions(op):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     # --- branches ---
@@ -317,18 +251,8 @@ class ArenaStore(Store):
     ) -> None:
         """See `Store`."""
         mine, (cells, apart) = self._cells, other
-        same = (mine.place == cells.place) & (mine.width == cells.width)
         elements = self.choose(choice, Values(mine.element, False), Values(cells.element, False))
-        same_number = (mine.kind == cells.kind) & (mine.number == cells.number)
-        self._cells.put(
-            slice(None),
-            replace(
-                mine,
-                element=elements.data,
-                width=np.where(same, mine.width, _TORN).astype(np.uint8),
-                kind=np.where(same_number, mine.kind, 0).astype(np.uint8),
-            ),
-        )
+        mine.put(slice(None), mine.merged(cells, elements.data))
         for tensor in results:
             if tensor in self._apart and tensor in apart:
                 self._apart[tensor] = self.choose(choice, self._apart[tensor], apart[tensor])

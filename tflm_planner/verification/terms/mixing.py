@@ -24,8 +24,14 @@ WORDS = 3
 _ROUNDS = 4
 _CHUNK = 1 << 14
 """Elements that are mixed at a time, so that all words of them stay in a core's cache."""
-_MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-_CONSTANTS = (0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3)
+_HALF = np.uint64(32)
+_MULTIPLIERS = np.array(
+    [[0x9E3779B97F4A7C15], [0xBF58476D1CE4E5B9], [0x94D049BB133111EB]], np.uint64
+)
+"""A column, one for each word."""
+_CONSTANTS = np.array(
+    [0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3], np.uint64
+)
 
 
 def key(*parts: object) -> Words:
@@ -114,17 +120,15 @@ class Mixer:
 def _permute(state: Words) -> None:
     """A permutation of 192 bits in place: multiplied, shifted, and added to each other in rounds.
     Every word depends on every other after two of them."""
-    spare = np.empty_like(state[0])
+    spare = np.empty_like(state)
     for turn in range(_ROUNDS):
-        for i in range(WORDS):
-            word = state[i]
-            word *= np.uint64(_MULTIPLIERS[i])
-            np.right_shift(word, np.uint64(32), out=spare)
-            word ^= spare
+        state *= _MULTIPLIERS
+        np.right_shift(state, _HALF, out=spare)
+        state ^= spare
         state[0] += state[2]
         state[1] += state[0]
         state[2] += state[1]
-        state[0] += np.uint64(_CONSTANTS[turn])
+        state[0] += _CONSTANTS[turn]
 
 
 def _put_halves(state: Words, result: Residues) -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.roles import SPLITS
 from tflm_planner.verification.terms.calls import OpCall
+from tflm_planner.verification.terms.field import LANES
 from tflm_planner.verification.terms.parameters import quantisation
 from tflm_planner.verification.terms.values import DTYPES, OutsideError, Values
 
@@ -159,12 +160,16 @@ def _pad(call: OpCall) -> list[Values] | None:
         return None
     pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
     call.check_declared([low + n + high for (low, high), n in zip(pairs, data.shape, strict=True)])
+    inside = tuple(slice(low, low + n) for (low, _), n in zip(pairs, data.shape, strict=True))
     if data.known and fill.known:
-        padded = np.pad(data.data, pairs, constant_values=fill.data.reshape(-1)[0])
+        padded = np.full(call.shape, fill.data.reshape(()), data.data.dtype)
+        padded[inside] = data.data
         return [Values(padded, True)]
-    lanes, value = call.symbols.elements(data), call.symbols.elements(fill).reshape(-1)
-    each = [np.pad(a, pairs, constant_values=v) for a, v in zip(lanes, value, strict=True)]
-    return [Values(np.stack(each), False)]
+    value = call.symbols.elements(fill).reshape(LANES, *(1 for _ in pairs))
+    elements = np.empty((LANES, *call.shape), np.uint32)
+    elements[...] = value
+    elements[(slice(None), *inside)] = call.symbols.elements(data)
+    return [Values(elements, False)]
 
 
 def _gather(call: OpCall) -> list[Values] | None:

@@ -16,11 +16,14 @@ from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.verification.terms import field, mixing
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values, constant
+from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
 
 
 class Store(ABC):
-    """The values of tensors that are no constants."""
+    """The values of tensors that are no constants. late_copies: whether loops are copied as TFLM
+    copied them until July 2026 (see `tflm.control_flow`)."""
+
+    late_copies = False
 
     def __init__(self, mixer: Mixer, symbols: Symbols) -> None:
         self.mixer, self.symbols = mixer, symbols
@@ -28,10 +31,14 @@ class Store(ABC):
     def read(self, tensor: Tensor, op: Op | None = None) -> Values:
         """What a tensor holds as `op` reads it."""
         if tensor.is_constant:
-            return Values(constant(tensor), True)
+            return self.symbols.of_constant(tensor)
         if tensor.elements == 0:
             return Values(np.zeros(tensor.shape or (), np.int8), True)
         return self._read(tensor, op)
+
+    def holds(self, tensor: Tensor, op: Op, values: Values) -> bool:
+        """Whether `op` would read just these values of a tensor that is no constant."""
+        return values.is_same_as(self.read(tensor, op))
 
     @abstractmethod
     def _read(self, tensor: Tensor, op: Op | None) -> Values: ...

@@ -31,6 +31,7 @@ from tflm_planner.verification.terms.compare import (
     first_unequal,
 )
 from tflm_planner.verification.terms.field import LANES, Residues
+from tflm_planner.verification.terms.layout import ArenaLayout
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
@@ -99,12 +100,13 @@ class _PairComparison:
     def _difference(self, late: bool) -> Difference | None:
         halves = self._halves
         expected, at_boundary, state = self._run_original()
-        arena = ArenaStore(halves.back, self._kernels, self._mixer, self._symbols)
-        back = Machine(halves.back, arena, late_copies=late, allowance=self._allowance())
+        layout = ArenaLayout(halves.back, self._kernels)
+        arena = ArenaStore(layout, self._mixer, self._symbols, late_copies=late)
+        back = Machine(halves.back, arena, allowance=self._allowance())
         try:
-            self._run_front(arena, late)
+            self._run_front(arena)
             boundary = arena.read(halves.back.main.inputs[0])
-            actual = back.run([None] * len(halves.back.main.inputs))
+            (actual,) = back.run([None] * len(halves.back.main.inputs))
         except OutsideError as wrong:
             return Difference(str(wrong))
         for i, (ours, theirs) in enumerate(zip(expected, actual, strict=True)):
@@ -112,7 +114,7 @@ class _PairComparison:
             if where is not None:
                 half = self._half_at_fault(at_boundary, boundary)
                 return Difference(f"output {i} differs at element {where}{half}")
-        return None if np.array_equal(state, back.state) else Difference("the state differs")
+        return None if np.array_equal(state, back.states[0]) else Difference("the state differs")
 
     def _run_original(self) -> tuple[list[Values], Values | None, Residues]:
         """Its outputs, what it has where the front ends (if that is a tensor of its own), and the
@@ -126,9 +128,9 @@ class _PairComparison:
             )
 
         store = Apart(self._original, self._mixer, self._symbols)
-        machine = Machine(self._original, store, look)
-        outputs = machine.run([self._image])
-        return outputs, at_boundary[0] if len(at_boundary) == 1 else None, machine.state
+        machine = Machine(self._original, store, observe=look)
+        (outputs,) = machine.run([self._image])
+        return outputs, at_boundary[0] if len(at_boundary) == 1 else None, machine.states[0]
 
     def _half_at_fault(self, expected: Values | None, boundary: Values) -> str:
         if expected is None:
@@ -140,12 +142,18 @@ class _PairComparison:
 
     # --- what the application does ---
 
-    def _run_front(self, back: ArenaStore, late: bool) -> None:
+    def _run_front(self, back: ArenaStore) -> None:
         """All strips of one image; what comes out is appended to the back's input."""
         front, strips = self._halves.front, self._halves.strips
         boundary, room = self._halves.back.main.inputs
-        arena = ArenaStore(front, self._kernels, self._mixer, self._symbols, back.room_in(room))
-        machine = Machine(front, arena, late_copies=late, allowance=self._allowance())
+        arena = ArenaStore(
+            ArenaLayout(front, self._kernels),
+            self._mixer,
+            self._symbols,
+            back.room_in(room),
+            late_copies=back.late_copies,
+        )
+        machine = Machine(front, arena, allowance=self._allowance())
         inputs = front.main.inputs
         for (index, _), value in zip(strips.states, strips.fills, strict=True):
             arena.write(inputs[index], _fill(inputs[index], value))
@@ -154,7 +162,7 @@ class _PairComparison:
             arena.write(inputs[0], self._strip(inputs[0], turn))
             if strips.clock:
                 arena.write(inputs[1], _fill(inputs[1], turn * strips.clock))
-            rows = machine.run([None] * len(inputs))[0]
+            ((rows, *_),) = machine.run([None] * len(inputs))
             back.spoil(room, arena.head)  # kernels may ask for memory above the head for a moment
             first = turn * strips.made - strips.delay
             begin, end = max(first, 0), min(first + strips.made, strips.result_height)

@@ -6,6 +6,7 @@ decide where loops end and which rows are taken. Everything that depends on an i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,9 @@ class Values:
 
     def reshape(self, shape: tuple[int, ...]) -> Values:
         """The same elements in another shape. InexpressibleError if they are not as many."""
-        if int(np.prod(shape, dtype=np.int64)) != self.size:
+        if shape == self.shape:
+            return self
+        if math.prod(shape) != self.size:
             raise InexpressibleError(f"{self.size} elements cannot have the shape {list(shape)}")
         return Values(self.data.reshape(shape if self.known else (LANES, *shape)), self.known)
 
@@ -72,6 +75,15 @@ class Values:
         if self.known:
             return Values(np.asarray(move(self.data)), True)
         return Values(np.stack([move(lane) for lane in self.data]), False)
+
+    def is_same_as(self, other: Values) -> bool:
+        """Whether every operator makes the same of both: bit by bit, of one type and shape."""
+        a, b = self.data, other.data
+        if a is b:
+            return self.known == other.known
+        if self.known != other.known or a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return a.tobytes() == b.tobytes() if self.known else bool((a == b).all())
 
     def at(self, index: tuple[Any, ...]) -> Values:
         """Elements at an index of numpy's basic kind."""
@@ -86,6 +98,7 @@ class Symbols:
     def __init__(self, mixer: Mixer) -> None:
         self._mixer = mixer
         self._single: dict[tuple[str, bytes], Residues] = {}
+        self._constants: dict[Tensor, Values] = {}
         self._bytes = self._table(np.arange(-128, 256, dtype=np.int64))
 
     def _table(self, numbers: Array) -> Residues:
@@ -113,9 +126,15 @@ class Symbols:
 
     def of_name(self, shape: tuple[int, ...], *name: object) -> Values:
         """A symbol for each element of a tensor."""
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
         words = mixing.keys(mixing.key(*name), mixing.positions(count))
         return Values(self._mixer.elements(words).reshape(LANES, *shape), False)
+
+    def of_constant(self, tensor: Tensor) -> Values:
+        """The numbers of a constant, always the same object. InexpressibleError as `constant`."""
+        if tensor not in self._constants:
+            self._constants[tensor] = Values(constant(tensor), True)
+        return self._constants[tensor]
 
     def elements(self, values: Values) -> Residues:
         """Field elements of what may be known."""
@@ -129,8 +148,9 @@ def constant(tensor: Tensor) -> Array:
         raise InexpressibleError(f"the bytes of {tensor.name!r} ({tensor.type_name}) are not read")
     if data.size < tensor.nbytes:
         raise InexpressibleError(f"{tensor.name!r} has fewer bytes than its shape asks for")
-    raw = data[: tensor.nbytes].tobytes()
+    raw = np.ascontiguousarray(data[: tensor.nbytes], np.uint8)
     shape = tensor.shape or ()
-    if tensor.type_name != "int4":
-        return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<")).reshape(shape).astype(dtype)
-    return unpack_int4(np.frombuffer(raw, np.uint8), shape)
+    if tensor.type_name == "int4":
+        return unpack_int4(raw, shape)
+    numbers = raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
+    return numbers.astype(dtype, copy=False)  # the bytes of the file themselves
