@@ -178,19 +178,20 @@ function showMap() {
     $(`show-${which.replace("_", "-")}`).setAttribute("aria-pressed", String(state.drawn === which));
   }
   const shown = state.detail[state.drawn];
-  $("block").textContent = "Point at a block, or walk through them with the arrow keys.";
   if (shown.error) {
     $("map").replaceChildren();
+    $("picked").replaceChildren();
     $("map-caption").textContent = shown.error;
     return;
   }
   const heads = ["as_is", "planned"].map((which) => state.detail[which].map?.head ?? 0);
   const full = 1.04 * Math.max(...heads, 1);
   const room = current().sram - shown.tail;
-  const tell = (words, kind) => $("block").replaceChildren(made("i", { className: kind }), ` ${words}`);
-  $("map").replaceChildren(drawing(shown.map, Math.max($("map").clientWidth, 300), full, room > 0 ? room : null, tell));
-  for (const key of $("block").querySelectorAll("i")) key.className = `key ${key.className}`;
   const { operators, peak, head, left_out: out } = shown.map;
+  const picture = drawing(shown.map, Math.max($("map").clientWidth, 300), full, room > 0 ? room : null);
+  $("map").replaceChildren(picture);
+  // makePickable is pick.js's, which the report has too: both pictures are picked in alike.
+  $("picked").replaceChildren(makePickable(picture, (_, step) => `operator ${step}, ${operators[step]}`) ?? "");
   $("map-caption").replaceChildren(
     ...[["input", "input"], ["output", "output"], ["activation", "tensor inside"], ["scratch", "scratch"]].map(([style, words]) =>
       made("span", { className: "key" }, made("i", { className: style }), words),
