@@ -290,7 +290,8 @@ def new_graph(model: Model, name: str) -> Graph:
     has a graph of that name: viewers of models tell graphs apart by their names."""
     taken = {graph.name for graph in model.graphs}
     names = chain([name], (f"{name}_{number}" for number in count(2)))
-    return Graph(next(free for free in names if free not in taken), [], [], [], [], schema.generated.SubGraphT())
+    free = next(each for each in names if each not in taken)
+    return Graph(free, [], [], [], [], schema.generated.SubGraphT())
 
 
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
