@@ -150,7 +150,8 @@ class PlanOptions:
     budget: bytes of arena that the model must fit (None: the SRAM of the target's board, and as
     small as possible where no board was named). verify: None writes the result unproved. force:
     replace an existing file. command: the command line that these options came from, from which
-    those of further permissions are made; (): they came from none."""
+    those of further permissions are made; (): they came from none. given: that command line as it
+    was typed, for the report."""
 
     search: MemoryOptions = field(default_factory=MemoryOptions)
     tiles: TilePermission | None = None
@@ -159,6 +160,7 @@ class PlanOptions:
     verify: VerifyOptions | None = field(default_factory=VerifyOptions)
     force: bool = False
     command: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
 
     @property
     def arena_limit(self) -> int | None:

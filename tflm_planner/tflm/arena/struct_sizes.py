@@ -53,5 +53,5 @@ def struct_sizes(target: Target) -> StructSizes:
         return replace(sizes, fixed=(104, 72, recorder)) if target.recording else sizes
     sizes = _ARM if target.short_enums else replace(_ARM, tensor=40)
     if not target.static_memory:
-        sizes = replace(sizes, node=44, tensor=64)
+        sizes = replace(sizes, node=44, tensor=64, dims_end=12)
     return sizes
