@@ -215,6 +215,8 @@ def test_a_touch_picks_an_operator_and_a_buffer(phone: Any) -> None:
     assert "operator 0" in phone.inner_text(".readout b")
     picked = phone.inner_text(".readout li.on")
     assert "input, 27,648 B" in picked
+    phone.set_viewport_size({**PHONE, "height": 700})  # as a browser does when one scrolls
+    phone.wait_for_timeout(100)
     assert phone.locator("#map rect.on").count() == 1
     assert phone.locator("#map rect.dim").count() > 5
     phone.click("#map rect.input")
