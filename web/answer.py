@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tflm_planner.pipeline import looking
+from tflm_planner.report.arena_svg import TITLES
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.peak import peak_parts
 from tflm_planner.support.errors import PlannerError
@@ -119,7 +120,8 @@ def _cell(cell: Any, target: Target) -> Json:
 
 
 def _arena(arena: Arena) -> Json:
-    tail = {name.replace("_", " "): size for name, size in arena.tail_parts.items() if size}
+    parts = arena.tail_parts.items()
+    tail = {TITLES.get(name, name.replace("_", " ")): size for name, size in parts if size}
     return {
         "arena": arena.arena,
         "reserved": arena.reserved,

@@ -1,6 +1,6 @@
 """Puts the page together: `python web/build.py DIR [--pyodide FOLDER or https://...]`.
 
-    web/*.html, css, js, answer.py  --copied-->                DIR/
+    web/*.html, css, js, answer.py; the report's pick.js  --copied-->  DIR/
     tflm_planner, without what a browser cannot use --zip-->   DIR/planner.zip
     Pyodide, by `npm pack` or from a folder --copied-->        DIR/pyodide/     (not for an address)
 
@@ -28,6 +28,8 @@ RUNTIME = (
 )  # fmt: skip
 """What of Pyodide a page needs that loads no packages."""
 PAGE = ("index.html", "page.css", "page.js", "map.js", "worker.js", "answer.py")
+SHARED = ROOT / "tflm_planner" / "report" / "templates" / "pick.js"
+"""How operators and buffers are picked: in reports alike."""
 EXAMPLE = ROOT / "tests" / "models" / "cnn_int8.tflite"
 LEFT_OUT = ("cli", "codesign", "device", "report/templates", "verification/terms", "tiling")
 """Folders of the package that the page never imports."""
@@ -39,6 +41,7 @@ def build(out: Path, pyodide: str | None = None) -> None:
     at = pyodide if pyodide and pyodide.startswith("https://") else "pyodide/"
     for name in PAGE:
         (out / name).write_bytes((HERE / name).read_bytes())
+    (out / SHARED.name).write_bytes(SHARED.read_bytes())
     index = (out / "index.html").read_text("utf-8")
     (out / "index.html").write_text(_placed(index, at), "utf-8")
     (out / "example.tflite").write_bytes(EXAMPLE.read_bytes())

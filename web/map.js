@@ -22,19 +22,17 @@ function step(most) {
   return wanted / unit > 1.5 ? 2 * unit : unit;
 }
 
-function said([name, kind, size, offset, start, end], operators) {
+// The lines of a block's hover text: name, kind and size, offset, life span.
+function hover([name, kind, size, offset, start, end], operators) {
   const last = end - 1;
-  const when =
-    start === last
-      ? `at operator ${start} (${operators[start] ?? ""})`
-      : `from operator ${start} (${operators[start] ?? ""}) to ${last} (${operators[last] ?? ""})`;
-  return `${KINDS[kind]} ${name}: ${bytes(size)} B at ${bytes(offset)}, ${when}`;
+  const [first, final] = [start, last].map((at) => `${at} ${operators[at] ?? "end"}`);
+  const when = start === last ? `operator ${first}` : `operators ${first} to ${final}`;
+  return `${name}\n${KINDS[kind]}, ${bytes(size)} B\noffset ${bytes(offset)} to ${bytes(offset + size)}\n${when}`;
 }
 
 // map: of the session. wide: pixels that there are. full: bytes of the whole height. limit: bytes of
-// SRAM that the head may take, or null. say: is told of the block that is pointed at. Returns the
-// picture.
-export function drawing(map, wide, full, limit, say) {
+// SRAM that the head may take, or null. Returns the picture, in which pick.js finds its way.
+export function drawing(map, wide, full, limit) {
   const high = Math.round(Math.min(420, Math.max(260, wide / 2)));
   const count = Math.max(map.operators.length, 1);
   const x = (time) => LEFT + ((wide - LEFT - RIGHT) * time) / count;
@@ -42,9 +40,10 @@ export function drawing(map, wide, full, limit, say) {
   const picture = made("svg", {
     viewBox: `0 0 ${wide} ${high}`,
     role: "img",
-    tabindex: "0",
-    "aria-label": `Memory map of ${count} operators, ${bytes(map.head)} bytes high. Arrow keys walk through the blocks.`,
+    "aria-label": `Memory map of ${count} operators, ${bytes(map.head)} bytes high.`,
   });
+  const area = { x: LEFT, y: TOP, width: wide - LEFT - RIGHT, height: high - BOTTOM - TOP };
+  picture.append(made("rect", { class: "plot", ...area, "data-steps": map.operators.length }));
   const every = step(full);
   for (let at = 0; at <= full; at += every) {
     picture.append(
@@ -61,43 +60,20 @@ export function drawing(map, wide, full, limit, say) {
   }
   const blocks = map.blocks.map((block) => {
     const [, kind, size, offset, start, end] = block;
-    return made("rect", {
+    const box = {
       class: `b ${kind}`,
+      "data-start": start,
+      "data-end": end,
       x: x(start),
       width: Math.max(x(end) - x(start), 1),
       y: y(offset + size),
       height: Math.max(y(offset) - y(offset + size), 1),
-    });
+    };
+    return made("rect", box, made("title", {}, hover(block, map.operators)));
   });
   picture.append(...blocks);
   if (limit !== null && limit <= full) {
     picture.append(made("line", { class: "limit", x1: LEFT, x2: wide - RIGHT, y1: y(limit), y2: y(limit) }));
   }
-  listen(picture, blocks, map, say);
   return picture;
-}
-
-function listen(picture, blocks, map, say) {
-  // Arrow keys go through the blocks in the order in which they begin to live.
-  const order = map.blocks
-    .map((block, place) => ({ block, place }))
-    .sort((a, b) => a.block[4] - b.block[4] || a.block[3] - b.block[3])
-    .map(({ place }) => place);
-  let at = -1;
-  const show = (place) => {
-    for (const block of picture.querySelectorAll(".on")) block.classList.remove("on");
-    blocks[place].classList.add("on");
-    say(said(map.blocks[place], map.operators), map.blocks[place][1]);
-  };
-  picture.addEventListener("pointerover", ({ target }) => {
-    const place = blocks.indexOf(target);
-    if (place >= 0) show(place);
-  });
-  picture.addEventListener("keydown", (event) => {
-    const moved = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (moved === undefined || !order.length) return;
-    event.preventDefault();
-    at = (at + moved + order.length) % order.length;
-    show(order[at]);
-  });
 }

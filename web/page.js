@@ -31,7 +31,7 @@ worker.onerror = (event) => {
 
 // --- what is shown ------------------------------------------------------------------------------
 
-const state = { model: null, planned: {}, detail: null, board: FIRST_BOARD, drawn: "as_is" };
+const state = { model: null, planned: {}, detail: null, board: FIRST_BOARD, drawn: "as_is", wide: 0 };
 let turn = 0; // of models: answers about an earlier one are dropped
 
 function made(name, attributes = {}, ...children) {
@@ -178,19 +178,21 @@ function showMap() {
     $(`show-${which.replace("_", "-")}`).setAttribute("aria-pressed", String(state.drawn === which));
   }
   const shown = state.detail[state.drawn];
-  $("block").textContent = "Point at a block, or walk through them with the arrow keys.";
   if (shown.error) {
     $("map").replaceChildren();
+    $("picked").replaceChildren();
     $("map-caption").textContent = shown.error;
     return;
   }
   const heads = ["as_is", "planned"].map((which) => state.detail[which].map?.head ?? 0);
   const full = 1.04 * Math.max(...heads, 1);
   const room = current().sram - shown.tail;
-  const tell = (words, kind) => $("block").replaceChildren(made("i", { className: kind }), ` ${words}`);
-  $("map").replaceChildren(drawing(shown.map, Math.max($("map").clientWidth, 300), full, room > 0 ? room : null, tell));
-  for (const key of $("block").querySelectorAll("i")) key.className = `key ${key.className}`;
   const { operators, peak, head, left_out: out } = shown.map;
+  state.wide = $("map").clientWidth;
+  const picture = drawing(shown.map, Math.max(state.wide, 300), full, room > 0 ? room : null);
+  $("map").replaceChildren(picture);
+  // makePickable is pick.js's, which the report has too: both pictures are picked in alike.
+  $("picked").replaceChildren(makePickable(picture, (_, step) => `operator ${step}, ${operators[step]}`) ?? "");
   $("map-caption").replaceChildren(
     ...[["input", "input"], ["output", "output"], ["activation", "tensor inside"], ["scratch", "scratch"]].map(([style, words]) =>
       made("span", { className: "key" }, made("i", { className: style }), words),
@@ -331,7 +333,10 @@ $("example").addEventListener("click", async () => {
 });
 $("board").addEventListener("change", ({ target }) => choose(target.value));
 $("filter").addEventListener("input", () => state.model && showBoards());
-window.addEventListener("resize", () => state.detail && showMap());
+window.addEventListener("resize", () => {
+  // Browsers of phones change the height alone when one scrolls: what is picked then stays.
+  if (state.detail && $("map").clientWidth !== state.wide) showMap();
+});
 $("show-as-is").addEventListener("click", () => draw("as_is"));
 $("show-planned").addEventListener("click", () => draw("planned"));
 $("copy").addEventListener("click", async () => {

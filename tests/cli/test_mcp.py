@@ -132,6 +132,35 @@ def test_plan_writes_a_proved_model(folder: Path) -> None:
     assert any("--firmware more-ops" in command for command in commands)
 
 
+async def cancel_plan(client: Client, folder: Path, words: str, budget: str) -> None:
+    """Cancel a plan once it says these words. The next call is answered after it has ended."""
+    heard: list[str] = []
+    arguments = {"model": KWS, "output": "small.tflite", "budget": budget}
+    with anyio.CancelScope() as scope:
+
+        async def on_progress(_: float, __: float | None, said: str | None) -> None:
+            heard.append(said or "")
+            if words in heard[-1]:
+                scope.cancel()
+
+        await client.call_tool("plan", arguments, progress_callback=on_progress)
+    assert scope.cancelled_caught
+    assert words in heard[-1]
+    after = await client.call_tool("arena", {"model": KWS})
+    assert after.structured_content["arena"] == 22824
+    names = {path.name for path in folder.iterdir()}
+    assert names == {KWS, "mine.toml", "link.tflite", "damaged.tflite"}
+
+
+@pytest.mark.parametrize(
+    ("words", "budget"), [("ordering", "20K"), ("looking for tiles", "20K"), ("proving", "30K")]
+)
+def test_a_plan_that_is_cancelled_ends_and_writes_nothing(
+    folder: Path, words: str, budget: str
+) -> None:
+    with_client(folder, lambda client: cancel_plan(client, folder, words, budget))
+
+
 def test_plan_replaces_no_file_unless_told(folder: Path) -> None:
     before = (folder / "damaged.tflite").read_bytes()
     code, kind, words = error_of(folder, "plan", model=KWS, output="damaged.tflite")
@@ -199,6 +228,7 @@ def test_it_is_served_over_stdin_and_stdout(folder: Path) -> None:
 
     async def main() -> sdk.CallToolResult:
         async with Client(server) as client:
+            await cancel_plan(client, folder, "looking for tiles", "20K")
             return await client.call_tool("arena", {"model": KWS})
 
     assert anyio.run(main).structured_content["arena"] == 22824

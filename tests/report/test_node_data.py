@@ -89,19 +89,45 @@ def test_tiles_say_which_rows_they_compute() -> None:
         assert f"/{result['value']}/" in f"{names[int(place)]}/"
 
 
-def test_bodies_of_one_name_are_told_apart_by_results() -> None:
+def live_bytes(seen: api.Inspection) -> list[list[int]]:
+    """Live bytes of each graph's operators."""
+    places = range(len(seen.model.graphs))
+    return [[s.live_bytes for s in seen.map.steps if s.graph == place] for place in places]
+
+
+def test_bodies_of_several_loops_have_names_of_their_own() -> None:
+    """So that their operators go by their places, and a viewer finds the body of each loop."""
     seen = planned([], ["2-4:rows=2", "6-8:rows=2"])
-    names = [graph.name for graph in seen.model.graphs]
-    assert names.count("body") == 2
     documents = node_data(seen.model, seen.map)
     jsonschema.validate(documents["live_bytes"], SCHEMA)
-    bodies = [graph for graph in seen.model.graphs if graph.name == "body"]
+    found = {graph: document["results"] for graph, document in documents["live_bytes"].items()}
+    assert list(found) == ["main", "body", "condition", "body_2", "condition_2"]
+    assert list(found) == [graph.name for graph in seen.model.graphs]
+    assert [
+        [results[str(place)]["value"] for place in range(len(results))]
+        for results in found.values()
+    ] == live_bytes(seen)
+
+
+def test_graphs_without_names_go_by_those_that_the_viewer_gives_them() -> None:
+    seen = planned([], ["2-4:rows=2", "6-8:rows=2"])
+    for graph in seen.model.graphs:
+        graph.name = ""
+    found = node_data(seen.model, seen.map)["live_bytes"]
+    assert list(found) == ["main", "subgraph_1", "subgraph_2", "subgraph_3", "subgraph_4"]
+
+
+def test_operators_of_graphs_of_one_name_go_by_their_results() -> None:
+    seen = planned([], ["2-4:rows=2", "6-8:rows=2"])
+    for graph in seen.model.graphs:
+        graph.name = graph.name.removesuffix("_2")
+    bodies = [place for place, graph in enumerate(seen.model.graphs) if graph.name == "body"]
     live = {
-        graph.ops[i].outputs[0].name: step.live_bytes
-        for graph in bodies
-        for i, step in enumerate(s for s in seen.map.steps if seen.model.graphs[s.graph] is graph)
+        op.outputs[0].name: size
+        for place in bodies
+        for op, size in zip(seen.model.graphs[place].ops, live_bytes(seen)[place], strict=True)
     }
-    results = documents["live_bytes"]["body"]["results"]
+    results = node_data(seen.model, seen.map)["live_bytes"]["body"]["results"]
     assert results
     assert {name: result["value"] for name, result in results.items()}.items() <= live.items()
 

@@ -13,6 +13,7 @@ import pytest
 from tflm_planner.cli.schemas import schemas
 from tflm_planner.report.csv_document import HEADER, to_csv
 from tflm_planner.report.document import HostRuntime, MemoryMap, Report
+from tflm_planner.report.html import to_html
 from tflm_planner.report.json_document import (
     arena_to_json,
     inspection_to_json,
@@ -158,3 +159,11 @@ def test_no_cell_is_a_formula_or_breaks_its_row(hostile: Report, before: MemoryM
     text = to_csv(hostile)
     assert text.count("\n") == 5
     text.encode("utf-8")
+
+
+def test_the_page_says_when_and_by_which_command_it_was_made(report: Report) -> None:
+    made = "2026-11-24 15:09 UTC"
+    page = to_html(replace(report, command="tflm-plan 'my net.tflite'", made=made))
+    assert made in page
+    assert "tflm-plan &#39;my net.tflite&#39;" in page
+    assert "<th>command</th>" in page and "<th>command</th>" not in to_html(report)

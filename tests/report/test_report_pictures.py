@@ -17,12 +17,14 @@ from tflm_planner.report.arena_svg import ArenaBar, Limit, arena_parts, arena_sv
 from tflm_planner.report.document import MapBlock, MemoryMap, Report
 from tflm_planner.report.html import to_html
 from tflm_planner.report.memory_map_svg import NAMED_BLOCKS, before_after_svg, memory_map_svg
-from tflm_planner.report.page import render
+from tflm_planner.report.page import SCRIPTS, render
 from tflm_planner.tflm.arena.predict import Arena
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "img", "br", "link", "input"}
-SCRIPT = files("tflm_planner.report").joinpath("templates", "page.js").read_text("utf-8")
+SCRIPT = "".join(
+    files("tflm_planner.report").joinpath("templates", name).read_text("utf-8") for name in SCRIPTS
+)
 
 
 def rectangles(svg: str) -> dict[str, tuple[float, float, float, float]]:

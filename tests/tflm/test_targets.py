@@ -3,7 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import PUBLISHED
+from tflm_planner.pipeline import looking
 from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.arena.struct_sizes import struct_sizes
 from tflm_planner.tflm.target_file import BoardTable, TargetTable
 from tflm_planner.tflm.targets import (
     DEFAULT_TARGET,
@@ -11,6 +14,7 @@ from tflm_planner.tflm.targets import (
     Target,
     all_boards,
     all_targets,
+    kernel_twin,
     load_target,
 )
 
@@ -35,6 +39,26 @@ def test_a_board_is_its_target_with_the_board() -> None:
     assert target.id == "cortex-m4/cmsis-nn"
     assert target.board is not None
     assert (target.board.sram, target.board.clock) == (256 * 1024, 64_000_000)
+
+
+def test_zephyrs_targets_are_those_of_their_cores_in_larger_structures() -> None:
+    """Compiled by arm-none-eabi-gcc of Zephyr's copy of TFLM, without TF_LITE_STATIC_MEMORY."""
+    zephyr = [target for name, target in all_targets().items() if name.endswith("/zephyr")]
+    assert len(zephyr) == 6
+    for target in zephyr:
+        plain = load_target(target.id.replace("zephyr", "cmsis-nn"))
+        sizes = struct_sizes(target)
+        assert (sizes.node, sizes.tensor, sizes.dims_end) == (44, 64, 12)
+        same = dataclasses.replace(sizes, node=32, tensor=32, dims_end=struct_sizes(plain).dims_end)
+        assert same == struct_sizes(plain)
+        as_plain = dataclasses.replace(target, static_memory=True, tflm="")
+        assert kernel_twin(as_plain) == kernel_twin(plain)
+
+
+def test_zephyrs_arenas_are_at_least_so_large() -> None:
+    arena = looking.arena(PUBLISHED / "vww_96_int8.tflite", load_target("cortex-m4/zephyr"))
+    assert (arena.arena, arena.bound) == (101_148, "at least")
+    assert arena.reserved > arena.arena
 
 
 def test_every_board_refers_to_a_target() -> None:

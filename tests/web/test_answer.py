@@ -72,4 +72,4 @@ def test_the_page_names_nothing_that_is_not_there() -> None:
     used = set(re.findall(r'(?:src|href)="([\w.]+)"', page)) | set(
         re.findall(r'"(?:\./)?([\w]+\.(?:js|py|css))"', script + (WEB / "worker.js").read_text())
     )
-    assert used <= set(build.PAGE)
+    assert used <= {*build.PAGE, build.SHARED.name}

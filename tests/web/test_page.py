@@ -1,9 +1,8 @@
-"""The page in headless Chromium: skipped without Playwright, a browser, or Pyodide.
+"""The page in headless Chromium: skipped without Playwright, a browser, or the page itself.
 
-    npm pack pyodide && tar xzf pyodide-*.tgz
-    pip install '.[web]' && PYODIDE=package python -m pytest tests/web
+    pip install '.[web]' && python web/build.py PAGE && WEB_PAGE=PAGE python -m pytest tests/web
 
-One page on a desk and one on a phone serve all tests, because Python takes seconds to load.
+One page serves all tests, because Python takes seconds to load.
 """
 
 from __future__ import annotations
@@ -11,9 +10,6 @@ from __future__ import annotations
 import functools
 import http.server
 import os
-import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,23 +19,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import CNN, ROOT, published_path
+from tests.conftest import CNN, published_path
+from tests.web.browsing import watched
 from tflm_planner.model.edit import add_metadata
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import looking
 from tflm_planner.tflm.targets import load_target
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra `web`")
-PYODIDE = os.environ.get("PYODIDE", "")
-BROWSER = next((b for b in map(shutil.which, ("chromium", "google-chrome")) if b), None)
+PAGE = os.environ.get("WEB_PAGE", "")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PYODIDE, reason="needs the folder of Pyodide in PYODIDE"),
-    pytest.mark.skipif(BROWSER is None, reason="needs Chromium"),
+    pytest.mark.skipif(not PAGE, reason="needs the folder that web/build.py wrote, in WEB_PAGE"),
 ]
 PATIENCE = 300_000
 """Milliseconds to load: a busy machine takes long."""
 SECONDS_TO_ANSWER = 3.0
+DESK = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -54,12 +50,9 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    site = tmp_path_factory.mktemp("site")
-    build = [sys.executable, str(ROOT / "web" / "build.py"), str(site), "--pyodide", PYODIDE]
-    subprocess.run(build, check=True)
+def address() -> Iterator[str]:
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(_Quiet, directory=str(site))
+        ("127.0.0.1", 0), functools.partial(_Quiet, directory=PAGE)
     )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/index.html"
@@ -67,38 +60,29 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-def _loaded(browser: Any, address: str, **how: Any) -> Any:
-    page = browser.new_page(**how)
+def loaded(browser: Any, address: str) -> Iterator[Any]:
+    page = watched(browser.new_page(viewport=DESK, color_scheme="light"))
     page.set_default_timeout(60_000)
-    page.faults = []
-    page.on("pageerror", lambda error: page.faults.append(str(error)))
-    page.on("console", lambda said: page.faults.append(said.text) if said.type == "error" else None)
     page.goto(address)
     page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
     page.requests = []
     page.on("request", lambda request: page.requests.append(request.url))
-    return page
-
-
-@pytest.fixture(scope="module")
-def desk(browser: Any, address: str) -> Iterator[Any]:
-    page = _loaded(browser, address, viewport={"width": 1280, "height": 900}, color_scheme="light")
     yield page
     page.close()
 
 
-@pytest.fixture(scope="module")
-def phone(browser: Any, address: str) -> Iterator[Any]:
-    page = _loaded(browser, address, viewport={"width": 390, "height": 844}, color_scheme="dark")
-    yield page
-    page.close()
+@pytest.fixture
+def desk(loaded: Any) -> Any:
+    loaded.set_viewport_size(DESK)
+    loaded.emulate_media(color_scheme="light")
+    return loaded
+
+
+@pytest.fixture
+def phone(loaded: Any) -> Any:
+    loaded.set_viewport_size(PHONE)
+    loaded.emulate_media(color_scheme="dark")
+    return loaded
 
 
 def _give(page: Any, path: Path) -> float:
@@ -182,6 +166,18 @@ def test_nothing_is_sent(desk: Any) -> None:
     )
 
 
+def _walk_through_the_map(page: Any) -> None:
+    """To the second operator, and to the lowest of the buffers that live then."""
+    page.focus("#map svg")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert page.inner_text(".readout b") == "operator 1, CONV_2D"
+    page.keyboard.press("ArrowUp")
+    picked = page.inner_text(".readout li.on")
+    assert picked == page.locator(".readout li").all_inner_texts()[-1]
+    assert "offset " in picked and ", operator" in picked
+
+
 def test_by_keyboard_alone(desk: Any) -> None:
     desk.reload()
     desk.wait_for_selector("body[data-ready]", timeout=PATIENCE)
@@ -196,9 +192,7 @@ def test_by_keyboard_alone(desk: Any) -> None:
     chooser.value.set_files(str(CNN))
     desk.wait_for_selector("body[data-answered]")
     assert desk.evaluate("document.activeElement.id") == "verdict"
-    desk.focus("#map svg")
-    desk.keyboard.press("ArrowRight")
-    assert " B at " in desk.inner_text("#block")
+    _walk_through_the_map(desk)
     desk.focus("#show-planned")
     desk.keyboard.press("Space")
     assert desk.get_attribute("#show-planned", "aria-pressed") == "true"
@@ -213,6 +207,20 @@ def test_on_a_phone_in_the_dark(phone: Any) -> None:
     body = "getComputedStyle(document.body)"
     assert phone.evaluate(f"{body}.backgroundColor") == "rgb(15, 19, 24)"
     assert phone.faults == []
+
+
+def test_a_touch_picks_an_operator_and_a_buffer(phone: Any) -> None:
+    _give(phone, published_path("vww_96_int8"))
+    phone.click("#map rect.input")
+    assert "operator 0" in phone.inner_text(".readout b")
+    picked = phone.inner_text(".readout li.on")
+    assert "input, 27,648 B" in picked
+    phone.set_viewport_size({**PHONE, "height": 700})  # as a browser does when one scrolls
+    phone.wait_for_timeout(100)
+    assert phone.locator("#map rect.on").count() == 1
+    assert phone.locator("#map rect.dim").count() > 5
+    phone.click("#map rect.input")
+    assert phone.locator("#map rect.dim, #map rect.on, .readout li").count() == 0
 
 
 def test_the_example_and_the_labels(phone: Any) -> None:

@@ -2,17 +2,20 @@
 
     client <--JSON-RPC--> SDK --call--> one thread --> ServedTool
 
-One call is computed at a time, in a thread, so that the server answers pings meanwhile. It must not
-know what tools do.
+One call is computed at a time, in a thread, so that the server answers pings meanwhile, and hears
+that the client cancels. It must not know what tools do.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import anyio.to_thread
 import mcp.types as sdk
 from mcp.server.context import ServerRequestContext
@@ -20,8 +23,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from tflm_planner.cli.mcp_tools import TOOLS, JsonValues, ServedTool, Workspace, failure
-from tflm_planner.support.progress import Progress
+from tflm_planner.cli.mcp_tools import TOOLS, Caller, JsonValues, ServedTool, Workspace, failure
+from tflm_planner.support.stopping import Stop
 from tflm_planner.support.version import __version__
 
 _ABOUT = (
@@ -52,10 +55,13 @@ def make_server(workspace: Workspace) -> Server[Any]:
             steps += 1
             anyio.from_thread.run(context.session.report_progress, steps, None, words)
 
-        async with one_at_a_time:
-            return await anyio.to_thread.run_sync(
-                lambda: _call(tools[params.name], params.arguments or {}, workspace, on_progress)
+        caller = Caller(on_progress, Stop())
+        async with one_at_a_time, _interrupting(caller.stop):
+            answer = await anyio.to_thread.run_sync(
+                lambda: _call(tools[params.name], params.arguments or {}, workspace, caller)
             )
+            await anyio.lowlevel.checkpoint()  # a call that was cancelled ends here, without answer
+        return answer
 
     return Server(
         "tflm-planner",
@@ -64,6 +70,23 @@ def make_server(workspace: Workspace) -> Server[Any]:
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
     )
+
+
+@asynccontextmanager
+async def _interrupting(stop: Stop) -> AsyncGenerator[None]:
+    """Where what is awaited inside is cancelled, or ends, `stop` is interrupted. A thread inside is
+    waited for: it ends at its next step."""
+
+    async def interrupt() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stop.interrupt()
+
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(interrupt)
+        yield
+        beside.cancel_scope.cancel()
 
 
 def _described(tool: ServedTool) -> sdk.Tool:
@@ -79,11 +102,11 @@ def _described(tool: ServedTool) -> sdk.Tool:
 
 
 def _call(
-    tool: ServedTool, arguments: JsonValues, workspace: Workspace, on_progress: Progress
+    tool: ServedTool, arguments: JsonValues, workspace: Workspace, caller: Caller
 ) -> sdk.CallToolResult:
     """The answer of a tool, or what went wrong; a fault of ours is an answer too."""
     try:
-        values, is_error = tool.answer(arguments, workspace, on_progress), False
+        values, is_error = tool.answer(arguments, workspace, caller), False
     except Exception as error:
         values, is_error = failure(error), True
     text = sdk.TextContent(type="text", text=_text(values, is_error=is_error))

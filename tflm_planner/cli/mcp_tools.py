@@ -25,6 +25,7 @@ from tflm_planner.report.peak import peak_parts
 from tflm_planner.support.documents import Document, parse, plain, schema_of, view
 from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.support.progress import Progress
+from tflm_planner.support.stopping import Stop
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import LEAN_SUFFIX, Target, boards_like, load_target
@@ -67,6 +68,29 @@ class Workspace:
         return found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found
 
 
+class CallCancelledError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who waits for an answer. listener: hears what is being done. stop: is over once the call is
+    cancelled."""
+
+    listener: Progress
+    stop: Stop
+
+    def on_progress(self, words: str) -> None:
+        """Tell the caller. Raises CallCancelledError."""
+        self.check()
+        self.listener(words)
+
+    def check(self) -> None:
+        """Raise CallCancelledError where the call is cancelled."""
+        if self.stop.is_over:
+            raise CallCancelledError("the call was cancelled; nothing was written")
+
+
 @dataclass(frozen=True)
 class ServedTool:
     """A tool. call, result: the types of its arguments and of what it gives. writes: whether it
@@ -76,7 +100,7 @@ class ServedTool:
     about: str
     call: type[Document]
     result: type[Document]
-    run: Callable[[Any, Workspace, Progress], JsonValues]
+    run: Callable[[Any, Workspace, Caller], JsonValues]
     writes: bool = False
 
     @property
@@ -90,11 +114,11 @@ class ServedTool:
         return schema_of(self.result, self.name, f"urn:tflm-planner:mcp:{self.name}:result")
 
     def answer(
-        self, arguments: Mapping[str, Any], workspace: Workspace, on_progress: Progress
+        self, arguments: Mapping[str, Any], workspace: Workspace, caller: Caller
     ) -> JsonValues:
-        """The result. Raises PlannerError."""
+        """The result. Raises PlannerError, and CallCancelledError."""
         call = parse(dict(arguments), self.call, f"arguments of {self.name}")
-        return self.run(call, workspace, on_progress)
+        return self.run(call, workspace, caller)
 
 
 def failure(error: Exception) -> JsonValues:
@@ -105,22 +129,22 @@ def failure(error: Exception) -> JsonValues:
     return plain(types.ToolErrorJson(code, kind, words))
 
 
-def arena(call: types.ArenaCall, workspace: Workspace, _: Progress) -> JsonValues:
+def arena(call: types.ArenaCall, workspace: Workspace, _: Caller) -> JsonValues:
     """How large tensor_arena must be."""
     target, path = workspace.target(call.target), workspace.model(call.model)
     return arena_to_json(looking.arena(path, target), target, looking.split_arena(path, target))
 
 
-def compare(call: types.CompareCall, workspace: Workspace, on_progress: Progress) -> JsonValues:
+def compare(call: types.CompareCall, workspace: Workspace, caller: Caller) -> JsonValues:
     """What a model needs on many boards."""
     path, targets = workspace.model(call.model), [*boards_like(call.boards, "")]
     if not call.planned:
         return comparison_to_json(looking.compare_as_is(path, targets))
-    planned = api.compare(path, targets, QUICK, on_progress=on_progress)
+    planned = api.compare(path, targets, QUICK, on_progress=caller.on_progress, stop=caller.stop)
     return comparison_to_json(planned)
 
 
-def inspect(call: types.InspectCall, workspace: Workspace, _: Progress) -> JsonValues:
+def inspect(call: types.InspectCall, workspace: Workspace, _: Caller) -> JsonValues:
     """Where the memory of a model goes."""
     target = workspace.target(call.target)
     seen = looking.inspect(workspace.model(call.model), kernels_of(target))
@@ -148,7 +172,7 @@ def _operator(step: MapStep) -> types.LiveOperatorJson:
     return view(step, types.LiveOperatorJson)
 
 
-def plan(call: types.PlanCall, workspace: Workspace, on_progress: Progress) -> JsonValues:
+def plan(call: types.PlanCall, workspace: Workspace, caller: Caller) -> JsonValues:
     """Write a model that computes the same in less memory."""
     source, output = workspace.model(call.model), workspace.model(call.output)
     target = workspace.target(call.target, lean=call.firmware == "lean")
@@ -159,7 +183,13 @@ def plan(call: types.PlanCall, workspace: Workspace, on_progress: Progress) -> J
         force=call.force,
         command=_command(call, source, output),
     )
-    return _summary(api.plan(source, output, options, on_progress).report)
+
+    def beside(_: Report) -> Mapping[Path, bytes]:
+        caller.check()  # the last moment before the file is written
+        return {}
+
+    planned = api.plan(source, output, options, caller.on_progress, beside, caller.stop)
+    return _summary(planned.report)
 
 
 def _command(call: types.PlanCall, source: Path, output: Path) -> tuple[str, ...]:

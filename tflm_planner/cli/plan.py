@@ -278,6 +278,7 @@ class PlanArguments:
             ends=self.ends,
             tiles=self._permission() if self.search != "none" or self.by_hand else None,
             command=self._command(),
+            given=("tflm-plan", *given_words(without=())),
         )
 
     def _command(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from copy import copy
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model import schema
@@ -283,9 +284,13 @@ def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> l
     return [*before[:cut], *new, *(op for op in ops if op in later)]
 
 
-def new_graph(name: str) -> Graph:
-    """An empty sub-graph, for a draft."""
-    return Graph(name, [], [], [], [], schema.generated.SubGraphT())
+def new_graph(model: Model, name: str) -> Graph:
+    """An empty sub-graph, for a draft. Its name is `name`, or that with a number where the model
+    has a graph of that name: viewers of models tell graphs apart by their names."""
+    taken = {graph.name for graph in model.graphs}
+    names = chain([name], (f"{name}_{number}" for number in count(2)))
+    free = next(each for each in names if each not in taken)
+    return Graph(free, [], [], [], [], schema.generated.SubGraphT())
 
 
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tflm_planner.pipeline.inspection import Inspection
 from tflm_planner.report.bounds_text import figure
-from tflm_planner.report.document import MemoryMap
+from tflm_planner.report.document import MapBlock, MemoryMap
 from tflm_planner.report.peak import covered_bytes, live_at, parts_of
 from tflm_planner.report.text import shorten
 from tflm_planner.tflm.arena.predict import Arena
@@ -55,6 +55,15 @@ def _sum(arena: Arena) -> str:
     )
 
 
+def _what(block: MapBlock) -> str:
+    """A buffer by its kind and name; scratch of the operator that runs has none of its own."""
+    return (
+        block.kind
+        if block.kind == "scratch"
+        else f"{block.kind} {shorten(block.name, _LONGEST_NAME)!r}"
+    )
+
+
 def _peak(drawn: MemoryMap) -> str:
     """The operator at which the head is full, and what lies there then."""
     top = max(drawn.blocks, key=lambda b: b.offset + b.size)
@@ -62,9 +71,7 @@ def _peak(drawn: MemoryMap) -> str:
     live = {s.index: live_at(drawn, s) for s in moments}
     step = max(moments, key=lambda s: (covered_bytes(live[s.index]), -s.index))
     parts = [part for part in parts_of(live[step.index]) if part.own]
-    part_words = [
-        f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _LONGEST_NAME)!r}" for p in parts
-    ]
+    part_words = [f"{part.own:,} B of {_what(part.block)}" for part in parts]
     others = parts[_MOST_BUFFERS_NAMED:]
     more = [f"{sum(p.own for p in others):,} B more"] if others else []
     live_bytes = sum(part.own for part in parts)

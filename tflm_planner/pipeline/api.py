@@ -127,6 +127,7 @@ def plan(
     options: PlanOptions | None = None,
     on_progress: Progress = silent,
     beside: WriteBeside | None = None,
+    stop: Stop | None = None,
 ) -> PlanResult:
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
@@ -136,12 +137,13 @@ def plan(
     the report says, and the next best is made. A result over budget is written and returned: ask
     `report.fits`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
     says so; pressed again, it ends the proof too, with KeyboardInterrupt. Once the proof is done it
-    ends what is looked for beyond the result, which is written.
+    ends what is looked for beyond the result, which is written. Another thread ends the search by
+    `stop.interrupt()`; what `on_progress` or `beside` raises ends all, and nothing is written.
     """
     options = options or PlanOptions()
     if destination is not None:
         check_writable(Path(destination), force=options.force, inputs=_paths(source))
-    with _search(options.search.time_limit) as stop:
+    with _search(stop or Stop(options.search.time_limit)) as stop:
         result = _plan(source, destination, options, on_progress, stop)
         files = {} if destination is None else {Path(destination): result.data}
         write_files(files | dict(beside(result.report) if beside is not None else {}))
@@ -209,9 +211,8 @@ def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TileP
 
 
 @contextmanager
-def _search(time_limit: float | None) -> Generator[Stop]:
-    """Searches inside end after the time limit, or with Ctrl-C."""
-    stop = Stop(time_limit)
+def _search(stop: Stop) -> Generator[Stop]:
+    """Searches inside also end with Ctrl-C."""
     try:
         with heeding(stop):
             yield stop
@@ -254,7 +255,7 @@ def stream_input(
         raise UsageError("front, back and header must be different files")
     for path in paths:
         check_writable(path, force=force, inputs=_paths(source))
-    with _search(options.search.time_limit) as stop:
+    with _search(Stop(options.search.time_limit)) as stop:
         result = _split(load(source), options, proof, on_progress, stop)
         files = [result.pair.front.data, result.pair.back.data] if destinations else []
         if header is not None:
@@ -309,11 +310,13 @@ def compare(
     columns: Sequence[RungKind] = comparison.QUICK,
     workers: int = defaults.WORKERS,
     on_progress: Progress = silent,
+    stop: Stop | None = None,
 ) -> Comparison:
     """What a model needs on each target, as it is and by the ways that `columns` name. Nothing is
-    written, and plans are not run. Ctrl-C ends the searches; the result says so."""
+    written, and plans are not run. Ctrl-C, or another thread by `stop`, ends the searches; the
+    result says so."""
     data = load(source)
-    with _search(None) as stop:
+    with _search(stop or Stop()) as stop:
         search = CellSearch(tuple(columns), stop, on_progress, workers)
         return comparison.compare(data, name_of(source), targets, search)
 

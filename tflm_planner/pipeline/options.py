@@ -169,6 +169,8 @@ class PlanOptions:
     command: tuple[str, ...] = ()
     """The command line that these options came from, from which those of further permissions are
     made. (): they came from none."""
+    given: tuple[str, ...] = ()
+    """That command line as it was typed, for the report."""
 
     @property
     def arena_limit(self) -> int | None:

@@ -6,8 +6,10 @@ It must not decide anything; it puts together what the parts of the pipeline fou
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.model.ir import Model
@@ -95,6 +97,8 @@ def plan_report(parts: ReportParts) -> Report:
         ladder=parts.ladder,
         smaller_file=parts.smaller_file,
         paste=paste_of(planned.inspection.model, after.arena, target),
+        command=shlex.join(parts.options.given),
+        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
 
 

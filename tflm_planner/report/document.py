@@ -243,7 +243,8 @@ class Report:
     search was cut short, if it was. terms: the proof for every input, if one was asked for.
     tflm_only: whether no other runtime runs the file, as views or quantisation that TFLM does not
     need are left out. board: the one that the target was named by. ladder: what each further
-    permission reaches. paste: what goes into the firmware's source."""
+    permission reaches. paste: what goes into the firmware's source. command: what was typed; ""
+    where nothing was. made: when, in UTC."""
 
     version: str
     target: str
@@ -270,6 +271,8 @@ class Report:
     ladder: tuple[Rung, ...] = ()
     paste: Paste = Paste()
     smaller_file: SmallerFile | None = None
+    command: str = ""
+    made: str = ""
 
     @property
     def cannot_run(self) -> tuple[str, ...]:

@@ -71,11 +71,12 @@ def to_html(report: Report) -> str:
     sides = (("before", report.before), ("after", report.after))
     digests = [("before", report.sha256_before), ("after", report.sha256_after)]
     maps = [side.map for _, side in sides]
+    by = f"tflm-plan {shorten(report.version, 40)}"
     return render(
         "report.html",
         title=f"{heading}: memory plan",
         heading=heading,
-        about=f"{' → '.join(paths)}, tflm-plan {shorten(report.version, 40)}",
+        about=", ".join(filter(None, [" → ".join(paths), by, report.made])),
         report=report,
         arenas=_arenas(report),
         before_after=Markup(before_after_svg(*maps, title="Tensors and scratch over time")),
@@ -150,6 +151,8 @@ def _done_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "tensors", f"{before.tensors:,} → {after.tensors:,}"
     yield "file", f"{before.file_bytes:,} B → {after.file_bytes:,} B"
     yield "seconds", seconds_sentence(report.seconds)
+    if report.command:
+        yield "command", shorten(report.command, 400)
 
 
 def _ladder(report: Report) -> Table:

@@ -4,9 +4,10 @@
 
 One document a measure. A graph goes by its name, an operator by its place in the graph, which is
 the id that Model Explorer gives it
-(github.com/google-ai-edge/model-explorer, node_data_builder.py). Where graphs share a name, as the
-bodies of several loops do, places would be ambiguous: their operators go by the name of their first
-result, and those whose name is not the only one are left out.
+(github.com/google-ai-edge/model-explorer, node_data_builder.py); a graph without a name is called
+"main" or "subgraph_1", ... there. Where graphs of a model share a name, places would be ambiguous:
+their operators go by the name of their first result, and those whose name is not the only one are
+left out.
 """
 
 from __future__ import annotations
@@ -48,24 +49,29 @@ _Operator = tuple[str, str, Op, MapStep]
 
 def _operators(model: Model, memory_map: MemoryMap) -> Iterator[_Operator]:
     """Operators that run, with the keys under which Model Explorer finds them."""
-    named = Counter(graph.name for graph in model.graphs)
-    for place, graph in enumerate(model.graphs):
+    names = [_name(place, graph) for place, graph in enumerate(model.graphs)]
+    for place, (name, graph) in enumerate(zip(names, model.graphs, strict=True)):
         steps = [step for step in memory_map.steps if step.graph == place]
         if len(steps) != len(graph.ops):
             continue  # nothing calls it
-        keys = _places(graph) if named[graph.name] == 1 else _names(graph, model.graphs)
+        alike = [other for other, its in zip(model.graphs, names, strict=True) if its == name]
+        keys = _places(graph) if len(alike) == 1 else _names(graph, alike)
         for key, op, step in zip(keys, graph.ops, steps, strict=True):
             if key:
-                yield graph.name, key, op, step
+                yield name, key, op, step
+
+
+def _name(place: int, graph: Graph) -> str:
+    """By which Model Explorer's reader of flatbuffers calls it (adapter 0.2.1)."""
+    return graph.name or (f"subgraph_{place}" if place else "main")
 
 
 def _places(graph: Graph) -> list[str]:
     return [str(place) for place in range(len(graph.ops))]
 
 
-def _names(graph: Graph, graphs: Sequence[Graph]) -> list[str]:
-    """Names of the first results; "" where the graphs of this name have that name twice."""
-    alike = [other for other in graphs if other.name == graph.name]
+def _names(graph: Graph, alike: Sequence[Graph]) -> list[str]:
+    """Names of the first results; "" where the graphs that are called alike have a name twice."""
     used = Counter(t.name for other in alike for op in other.ops for t in op.outputs)
     firsts = [op.outputs[0].name if op.outputs else "" for op in graph.ops]
     return [name if used[name] == 1 else "" for name in firsts]

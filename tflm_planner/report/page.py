@@ -2,8 +2,9 @@
 
 Jinja2 escapes every value (`autoescape`), a missing value is an error (`StrictUndefined`), and what
 is not printable is spelled out (`finalize`). Pages are self-contained: nothing is loaded, and no
-script runs but templates/page.js, which a content security policy names by its hash; without it all
-can be read too. Dark and light by `prefers-color-scheme`. It must not know what the pages show.
+script runs but templates/pick.js and page.js as one, which a content security policy names by its
+hash; without it all can be read too. Dark and light by `prefers-color-scheme`. It must not know
+what the pages show.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from markupsafe import Markup
 
 from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import shorten
+
+SCRIPTS = ("pick.js", "page.js")
+"""What the script of a page consists of; the first is also a part of the page in web/."""
 
 PageKind = Literal["", "n", "op", "head", "code", "meter", "name", "command", "words", "link"]
 """How a cell is shown: as text, a number, an operator's type, a heading of its row, code, a bar of
@@ -107,7 +111,8 @@ def _environment() -> Environment:
 @cache
 def _script() -> Markup:
     """The script of all pages."""
-    return Markup(files("tflm_planner.report").joinpath("templates", "page.js").read_text("utf-8"))
+    templates = files("tflm_planner.report").joinpath("templates")
+    return Markup("".join(templates.joinpath(name).read_text("utf-8") for name in SCRIPTS))
 
 
 def _printable(value: object) -> object:

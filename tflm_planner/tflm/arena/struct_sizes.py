@@ -65,5 +65,5 @@ def struct_sizes(target: Target) -> StructSizes:
         return replace(sizes, fixed=(104, 72, recorder)) if target.recording else sizes
     sizes = _POINTERS_OF_4_BYTES if target.short_enums else replace(_POINTERS_OF_4_BYTES, tensor=40)
     if not target.static_memory:
-        sizes = replace(sizes, node=44, tensor=64)
+        sizes = replace(sizes, node=44, tensor=64, dims_end=12)
     return sizes

@@ -44,10 +44,10 @@ class LoopBuilder(Turn):
 
     def __init__(self, model: Model, shape: LoopGeometry) -> None:
         self._main = RowOps(Draft(model, model.main))
-        body = RowOps(Draft(model, new_graph("body"), self._main.draft))
+        body = RowOps(Draft(model, new_graph(model, "body"), self._main.draft))
         wide = [u.tile if u.again else shape.rows[u.reading.tensor] for u in shape.uses]
         super().__init__(shape, body, max(*wide, 1 if gathers(shape.source) else _AXES))
-        self._test = Draft(model, new_graph("condition"), self._main.draft)
+        self._test = Draft(model, new_graph(model, "condition"), self._main.draft)
         self._variables: list[_Variable] = []
         self._halos: list[tuple[Use, _Variable]] = []
         self._starts: dict[Tensor, Tensor] = {}

@@ -137,7 +137,7 @@ class _FrontBuilder(Turn):
     """Drafts one turn as a model of its own."""
 
     def __init__(self, model: Model, shape: LoopGeometry) -> None:
-        draft = Draft(model, new_graph("front"))
+        draft = Draft(model, new_graph(model, "front"))
         masked = [shape.rows[u.reading.tensor] for u in shape.uses if u.masked]
         super().__init__(shape, RowOps(draft), max(masked, default=0))
         source = shape.source
