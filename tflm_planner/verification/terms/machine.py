@@ -66,7 +66,7 @@ class _Track:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _OperatorStep:
     """What is the same each time that an operator runs. constants: the values of operands that are
     constants, or of which only the shape is read; None for what is read from a memory. memory: see
     `OpCall`."""
@@ -95,7 +95,7 @@ class Machine:
         self._graph, self._observe, self._given = graph or model.main, observe, given or {}
         self._mixer, self._symbols = stores[0].mixer, stores[0].symbols
         self._allowance = allowance or Allowance(model.file_size)
-        self._steps: dict[Op, _Step] = {}
+        self._steps: dict[Op, _OperatorStep] = {}
         self._variables: dict[Tensor, int] = {}
         state = self._symbols.of_name((1,), "state").data[:, 0]
         self._tracks = [_Track(store, state) for store in stores]
@@ -152,7 +152,11 @@ class Machine:
                 track.store.write(tensor, values)
 
     def _made_before(
-        self, op: Op, step: _Step, store: Store, made: Sequence[tuple[Operands, Sequence[Values]]]
+        self,
+        op: Op,
+        step: _OperatorStep,
+        store: Store,
+        made: Sequence[tuple[Operands, Sequence[Values]]],
     ) -> Sequence[Values] | None:
         """What was made in another memory of the operands that this one holds too."""
         for operands, results in made:
@@ -164,13 +168,15 @@ class Machine:
                 return results
         return None
 
-    def _step(self, op: Op, graph: Graph) -> _Step:
+    def _step(self, op: Op, graph: Graph) -> _OperatorStep:
         if op not in self._steps:
             if op.graphs:
                 raise InexpressibleError(f"{op.label} calls graphs in a way that is not known")
             has_state = has_side_effects(op)
             constants = tuple(self._constant(op, t, has_state) for t in op.inputs)
-            self._steps[op] = _Step(has_state, constants, None if graph is self._graph else {})
+            self._steps[op] = _OperatorStep(
+                has_state, constants, None if graph is self._graph else {}
+            )
         return self._steps[op]
 
     def _constant(self, op: Op, tensor: Tensor | None, has_state: bool) -> Values | None:
@@ -180,7 +186,7 @@ class Machine:
             return Values(np.zeros(tensor.shape or (), np.int8), True)
         return self._symbols.of_constant(tensor) if tensor.is_constant else None
 
-    def _operands(self, op: Op, step: _Step, store: Store) -> Operands:
+    def _operands(self, op: Op, step: _OperatorStep, store: Store) -> Operands:
         return tuple(
             store.read(tensor, op)
             if constant is None
@@ -190,7 +196,9 @@ class Machine:
             for tensor, constant in zip(op.inputs, step.constants, strict=True)
         )
 
-    def _results(self, op: Op, step: _Step, operands: Operands, track: _Track) -> Sequence[Values]:
+    def _results(
+        self, op: Op, step: _OperatorStep, operands: Operands, track: _Track
+    ) -> Sequence[Values]:
         call = OpCall(op, operands, self._mixer, self._symbols, step.memory)
         if op in self._given:
             return [self._given[op]]
