@@ -23,7 +23,7 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
         workers=3, inputs=5, force=True,
     )  # fmt: skip
     options = given.options()
-    search, tiles = options.search, options.tiles
+    search, tiles = options.memory, options.tiles
     assert options.given_arena_limit == 1024 and options.force and options.verify is not None
     assert (options.verify.seed, options.verify.inputs) == (4, 5)
     assert search.kernels.target.id == "cortex-m7/cmsis-nn+lean"
@@ -40,13 +40,13 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     assert not tiles.spellings_only
     plain = PlanArguments(Path("in")).options()
     assert plain.tiles is not None and plain.tiles.operators == AllowedOperators.NONE
-    assert (plain.tiles.max_slowdown, plain.search.strip, plain.ends) == (1.1, "nothing", "keep")
+    assert (plain.tiles.max_slowdown, plain.memory.strip, plain.ends) == (1.1, "nothing", "keep")
     more = PlanArguments(Path("in"), firmware="more-ops").options().tiles
     assert more is not None and more.operators == AllowedOperators.ALL
     respelled = PlanArguments(Path("in"), search="spellings", max_slowdown=1.01).options().tiles
     assert respelled is not None and respelled.spellings_only and respelled.max_slowdown == 1.01
     bare = PlanArguments(Path("in"), search="none", strip=True, portable=True).options()
-    assert bare.search.strip == "unread" and bare.tiles is None
+    assert bare.memory.strip == "unread" and bare.tiles is None
 
 
 def test_the_words_of_help_are_those_that_are_known() -> None:

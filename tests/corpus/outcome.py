@@ -46,8 +46,8 @@ def _planned(tiles: api.TilePermission | None) -> Command:
 
 
 def _streamed(data: bytes) -> Reached:
-    options = api.StreamOptions(SEARCH, api.TilePermission(workers=1))
-    made = api.stream_input(data, None, options, PROOF)
+    options = api.StreamOptions(SEARCH, api.TilePermission(workers=1), verify=PROOF)
+    made = api.stream_input(data, None, options)
     proof = "verified" if made.verdict is not None and made.verdict.proved else "not proved"
     return Reached(made.pair.sram, proof=proof)
 

@@ -108,7 +108,7 @@ def try_all(data: bytes) -> tuple[str, str]:
         lambda: api.common_arena([data, data]),
         lambda: api.problem(data, search),
         lambda: export(data, "model", load_target(defaults.TARGET)),
-        lambda: api.stream_input(data, None, api.StreamOptions(search), None),
+        lambda: api.stream_input(data, None, api.StreamOptions(search, verify=None)),
     ]
     outcomes = [attempt(plan), *map(attempt, others)]
     if found:

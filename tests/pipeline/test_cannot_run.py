@@ -87,7 +87,7 @@ def test_plan_refuses_it_before_the_search(make, reason, tmp_path) -> None:
             api.plan(make(), tmp_path / "out.tflite", options, steps.append)
         assert refused.value.exit_code == 5 and "--no-verify" in str(refused.value)
     with pytest.raises(ModelError, match=reason):
-        api.stream_input(make(), None, api.StreamOptions(), api.VerifyOptions())
+        api.stream_input(make())
     assert list(tmp_path.iterdir()) == [] and steps == []
 
 

@@ -78,5 +78,5 @@ def test_the_commands_of_a_report_reach_their_points(
     for point in (asked[0], asked[-1]):
         words = shlex.split(point.command)
         assert Run([*words[1:2], out, *words[2:], "--force", "--no-verify", "-q"], capsys).code == 0
-        arena = api.arena(out, options.search.kernels.target).arena
+        arena = api.arena(out, options.target).arena
         assert arena <= point.size

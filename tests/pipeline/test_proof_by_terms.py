@@ -90,7 +90,7 @@ def test_loops_of_the_model_itself(given: bool) -> None:
 
 def test_a_pair_is_equal_for_every_input_and_says_so() -> None:
     data = chain((3, 1, 8), (3, 2, 8), size=16)
-    made = api.stream_input(data, proof=api.VerifyOptions(inputs=2))
+    made = api.stream_input(data, options=api.StreamOptions(verify=api.VerifyOptions(inputs=2)))
     assert made.terms is not None and made.terms.status == "equal"
     said = "\n".join(render_streamed(made.pair, made.before, made.verdict, None, made.terms))
     assert "proved       equal for every input (chance of error < 2^-1" in said
@@ -116,8 +116,7 @@ def test_a_pair_whose_terms_differ_is_not_written(
         api.stream_input(
             chain((3, 1, 8), (3, 2, 8), (1, 1, 16), size=24),
             paths,
-            api.StreamOptions(end=1),
-            api.VerifyOptions(inputs=2),
+            api.StreamOptions(end=1, verify=api.VerifyOptions(inputs=2)),
         )
     assert not [*tmp_path.iterdir()]
 
@@ -129,7 +128,7 @@ def test_a_pair_that_no_runtime_runs_is_proved_by_terms_alone() -> None:
     y = image.tensor(image.shape)
     image.graph.custom("Mystery", [image.x], [y], b"")
     data = image.finish(y)
-    made = api.stream_input(data, None, api.StreamOptions(end=0), api.VerifyOptions())
+    made = api.stream_input(data, None, api.StreamOptions(end=0))
     said = "\n".join(render_streamed(made.pair, made.before, made.verdict, None, made.terms))
     assert "yes, by the proof alone: no runtime here compared the pair with the model" in said
     target = api.MemoryOptions().kernels.target

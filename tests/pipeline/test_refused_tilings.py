@@ -199,7 +199,7 @@ FAT = ((3, 1, 4), (1, 1, 64), (3, 2, 4))
 def streamed(tmp_path=None, layers=DEEP, tiles=None, **options) -> api.SplitResult:
     wanted = api.StreamOptions(tiles=tiles, **options)
     paths = tmp_path and (tmp_path / "front.tflite", tmp_path / "back.tflite")
-    return api.stream_input(chain(*layers, size=32), paths, wanted, api.VerifyOptions())
+    return api.stream_input(chain(*layers, size=32), paths, wanted)
 
 
 @pytest.mark.slow

@@ -128,8 +128,8 @@ def test_what_is_found_is_proved_and_counted(tmp_path: Path) -> None:
     the back beside what persists of the front."""
     data = chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32)
     paths = tmp_path / "front.tflite", tmp_path / "back.tflite"
-    options = api.StreamOptions(on(WHEEL))
-    made = api.stream_input(data, paths, options, api.VerifyOptions(inputs=4))
+    options = api.StreamOptions(on(WHEEL), verify=api.VerifyOptions(inputs=4))
+    made = api.stream_input(data, paths, options)
     assert made.verdict is not None and made.verdict.proved
     front, back = (read_model(path.read_bytes()) for path in paths)
     target = api.load_target(WHEEL)
@@ -150,7 +150,7 @@ def test_what_is_found_is_proved_and_counted(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_rows_and_end_are_kept() -> None:
     data = chain((3, 1, 4), (3, 2, 4), (3, 1, 8), (3, 1, 8), size=24)
-    made = api.stream_input(data, None, api.StreamOptions(on(WHEEL), rows=4, end=1))
+    made = api.stream_input(data, None, api.StreamOptions(on(WHEEL), rows=4, end=1, verify=None))
     assert made.pair.ops == (0, 1)
     assert made.pair.schedule.rows == 4 and made.pair.schedule.made == 2
     with pytest.raises(UsageError, match="take a multiple of 2"):
@@ -208,7 +208,7 @@ def test_a_pair_that_differs_is_not_written(tmp_path: Path, monkeypatch) -> None
     monkeypatch.setattr(proving, "verify_pair", late)
     with pytest.raises(OutputsDifferError):
         api.stream_input(
-            data, paths, api.StreamOptions(on(WHEEL), end=1), api.VerifyOptions(inputs=2)
+            data, paths, api.StreamOptions(on(WHEEL), end=1, verify=api.VerifyOptions(inputs=2))
         )
     assert not any(path.exists() for path in paths)
 
@@ -217,9 +217,8 @@ def test_a_pair_that_differs_is_not_written(tmp_path: Path, monkeypatch) -> None
 @pytest.mark.slow
 def test_vww_without_its_input_in_memory() -> None:
     """27,648 bytes of input, and an arena of 57,032 bytes with everything else that we know."""
-    made = api.stream_input(
-        VWW.read_bytes(), None, api.StreamOptions(on(M4)), api.VerifyOptions(inputs=3)
-    )
+    options = api.StreamOptions(on(M4), verify=api.VerifyOptions(inputs=3))
+    made = api.stream_input(VWW.read_bytes(), None, options)
     assert made.verdict is not None and {c.status for c in made.verdict.checks} == {"equal"}
     assert made.before == 100_712 and made.pair.sram <= 48_772
     assert made.pair.slowdown < 1.12
@@ -286,7 +285,8 @@ int main() {
 @pytest.mark.mostly_slow(fast=1)
 def test_the_header_runs_the_pair(tmp_path: Path, size: int, rows: int) -> None:
     data = chain((3, 1, 4), (3, 2, 4), (3, 1, 8), size=size)
-    found = api.stream_input(data, None, api.StreamOptions(on(M4), rows=rows, end=1)).pair
+    options = api.StreamOptions(on(M4), rows=rows, end=1, verify=None)
+    found = api.stream_input(data, None, options).pair
     halos = [found.front.inspection.model.main.inputs[i] for i, _ in found.schedule.states]
     boundary = found.back.inspection.model.main.inputs[0]
     text = MAIN.replace("@BOUNDARY@", str(boundary.nbytes))
@@ -313,7 +313,8 @@ def test_fills_are_written_as_they_are_stored() -> None:
              filterHeight=3, filterWidth=3)  # fmt: skip
     graph.op("LOGISTIC", [y], [z])
     graph.outputs(z)
-    found = api.stream_input(net.finish(), None, api.StreamOptions(on(WHEEL), end=0)).pair
+    options = api.StreamOptions(on(WHEEL), end=0, verify=None)
+    found = api.stream_input(net.finish(), None, options).pair
     assert found.schedule.fills == (float(np.finfo(np.float32).min),)
     assert "-3.4028234663852886e+38f" in render_header(found, "net", api.load_target(M4))
 
@@ -328,6 +329,6 @@ def test_the_document_follows_its_schema(tmp_path: Path, capsys) -> None:
     schema = json.loads((ROOT / "schema/streamed.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(document)
     assert list(document) == list(schema["properties"])
-    pair = api.stream_input(source, options=api.StreamOptions()).pair
+    pair = api.stream_input(source, options=api.StreamOptions(verify=None)).pair
     assert document["sram"] == pair.sram and document["strips"]["rows"] == pair.schedule.rows
     assert document["verified"] and document["front"]["persistent"] == pair.front_arena.persistent

@@ -76,7 +76,7 @@ def test_what_no_runtime_knows_is_planned_where_terms_prove_it() -> None:
 
 
 def stream(data: bytes, proof: api.VerifyOptions | None) -> None:
-    api.stream_input(data, None, api.StreamOptions(), proof, on_progress=until_searched)
+    api.stream_input(data, None, api.StreamOptions(verify=proof), on_progress=until_searched)
 
 
 @pytest.mark.slow

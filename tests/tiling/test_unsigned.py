@@ -77,7 +77,7 @@ def test_what_would_copy_uint8_is_refused_by_operator_and_type() -> None:
     with pytest.raises(UsageError, match="uint8"):
         planned(data, by_hand=(LoopedRegion((0, 1)),), operators=api.AllowedOperators.ALL)
     with pytest.raises(ModelError, match="uint8"):
-        api.stream_input(data)
+        api.stream_input(data, None, api.StreamOptions(verify=None))
     behind = planned(
         data,
         by_hand=(TiledRegion((1, 2), (Split(1, 2),)),),

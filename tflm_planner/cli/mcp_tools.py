@@ -177,7 +177,7 @@ def plan(call: types.PlanCall, workspace: Workspace, caller: Caller) -> JsonValu
     source, output = workspace.model(call.model), workspace.model(call.output)
     target = workspace.target(call.target, lean=call.firmware == "lean")
     options = api.PlanOptions(
-        search=api.MemoryOptions(kernels=kernels_of(target)),
+        memory=api.MemoryOptions(kernels=kernels_of(target)),
         tiles=api.TilePermission(call.max_slowdown, operators=allowed_operators(call.firmware, "")),
         given_arena_limit=None if call.budget is None else parse_size(call.budget),
         force=call.force,

@@ -271,7 +271,7 @@ class PlanArguments:
         refuse_idle(self.needs())
         refuse_silence()
         return api.PlanOptions(
-            search=self._search(),
+            memory=self._memory_options(),
             given_arena_limit=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
@@ -287,7 +287,7 @@ class PlanArguments:
         words = given_words(without=(*changed, "--quiet", "--verbose", "--json", "--report"))
         return ("tflm-plan", *words, *(() if self.writes_stdout else ("--force",)))
 
-    def _search(self) -> MemoryOptions:
+    def _memory_options(self) -> MemoryOptions:
         from tflm_planner.pipeline import api
 
         return api.MemoryOptions(

@@ -106,13 +106,21 @@ class StreamInputArguments:
         refuse_idle(self.needs())
         refuse_silence()
         target = api.load_target(self.target, lean=self.firmware == "lean")
-        search = api.MemoryOptions(
+        memory = api.MemoryOptions(
             time_limit=self.time_limit, seed=self.seed, kernels=api.kernels_of(target)
         )
         tiles = self._permission() if self.search != "none" else None
-        return api.StreamOptions(search, tiles, self.rows, self.end, self.max_slowdown)
+        return api.StreamOptions(
+            memory,
+            tiles,
+            rows=self.rows,
+            end=self.end,
+            max_slowdown=self.max_slowdown,
+            verify=self._proof(),
+            force=self.force,
+        )
 
-    def proof(self) -> VerifyOptions | None:
+    def _proof(self) -> VerifyOptions | None:
         """How the pair is to be proved; None if it is not."""
         from tflm_planner.pipeline import api
 
@@ -146,12 +154,10 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
                 arguments.source,
                 (arguments.front, arguments.back),
                 options,
-                arguments.proof(),
                 arguments.header,
-                arguments.force,
                 on_progress,
             )
-        target = options.search.kernels.target
+        target = options.target
         proof_outcome = split.verdict, split.stopped, split.terms
         if arguments.as_json:
             print_json(streamed_to_json(split.pair, split.before, target, *proof_outcome))

@@ -143,7 +143,7 @@ def plan(
     options = options or PlanOptions()
     if destination is not None:
         check_writable(Path(destination), force=options.force, inputs=_paths(source))
-    with _search(stop or Stop(options.search.time_limit)) as stop:
+    with _search(stop or Stop(options.memory.time_limit)) as stop:
         result = _plan(source, destination, options, on_progress, stop)
         files = {} if destination is None else {Path(destination): result.data}
         write_files(files | dict(beside(result.report) if beside is not None else {}))
@@ -160,7 +160,7 @@ def _plan(
     started = time.monotonic()
     original = load(source)
     model = read_model(original)
-    kernels = options.search.kernels
+    kernels = options.memory.kernels
     before = inspect_model(model, kernels)
     reference, dropped = without_wrong_plan(original, model, kernels)
     prover = Prover(reference, options.verify, kernels, on_progress, stop)
@@ -202,7 +202,7 @@ def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TileP
     be; starts to compile what a search for tiles needs."""
     tiles = options.tiles
     if options.verify is not None and (tiles is None or tiles.dialect):
-        refuse_unrunnable(model, options.search.kernels.target)
+        refuse_unrunnable(model, options.target)
     if tiles is None:
         return None
     if not tiles.by_hand:
@@ -237,30 +237,27 @@ def stream_input(
     source: Source,
     destinations: tuple[Path, Path] | None = None,
     options: StreamOptions | None = None,
-    proof: VerifyOptions | None = None,
     header: Path | None = None,
-    force: bool = False,
     on_progress: Progress = silent,
 ) -> SplitResult:
     """Split a model so that its input comes row by row; prove the pair equal to it, and write it.
 
-    destinations: paths of front and back. header: path of the C++ header that runs them. proof:
-    None skips the proof. Raises UsageError, ModelError, or OutputsDifferError (then nothing was
-    written); a split whose outputs differ is refused, `pair.refused` says so, and the next best is
-    made.
+    destinations: paths of front and back. header: path of the C++ header that runs them. Raises
+    UsageError, ModelError, or OutputsDifferError (then nothing was written); a split whose outputs
+    differ is refused, `pair.refused` says so, and the next best is made.
     """
     options = options or StreamOptions()
     paths = [*(destinations or ()), *([header] if header is not None else [])]
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("front, back and header must be different files")
     for path in paths:
-        check_writable(path, force=force, inputs=_paths(source))
-    with _search(Stop(options.search.time_limit)) as stop:
-        result = _split(load(source), options, proof, on_progress, stop)
+        check_writable(path, force=options.force, inputs=_paths(source))
+    with _search(Stop(options.memory.time_limit)) as stop:
+        result = _split(load(source), options, on_progress, stop)
         files = [result.pair.front.data, result.pair.back.data] if destinations else []
         if header is not None:
             name = Path(name_of(source)).stem
-            code = render_header(result.pair, name, options.search.kernels.target)
+            code = render_header(result.pair, name, options.target)
             files.append(code.encode())
         write_files(dict(zip(paths, files, strict=True)))
     return result
@@ -269,15 +266,14 @@ def stream_input(
 def _split(
     data: bytes,
     options: StreamOptions,
-    verify_options: VerifyOptions | None,
     on_progress: Progress,
     stop: Stop,
 ) -> SplitResult:
-    model, target = read_model(data), options.search.kernels.target
-    kernels = options.search.kernels
+    model, target = read_model(data), options.target
+    kernels = options.memory.kernels
     data, _ = without_wrong_plan(data, model, kernels)
-    prover = Prover(data, verify_options, kernels, on_progress, stop)
-    if verify_options is not None:
+    prover = Prover(data, options.verify, kernels, on_progress, stop)
+    if options.verify is not None:
         refuse_unrunnable(model, target)
         provable = prover.provable_tiles(model, options.tiles)
         options = replace(options, tiles=provable)

@@ -281,10 +281,9 @@ def stream_input(
         rows=rows,
         end=end,
         max_slowdown=max_slowdown,
+        verify=api.VerifyOptions() if prove else None,
     )
-    result = api.stream_input(
-        model, None, options, api.VerifyOptions() if prove else None, on_progress=on_progress
-    )
+    result = api.stream_input(model, None, options, on_progress=on_progress)
     name = "model" if isinstance(model, bytes) else Path(model).stem
     return StreamedInput(result.pair.front.data, result.pair.back.data, target, name, result)
 

@@ -114,7 +114,7 @@ def _rungs(parts: LadderParts) -> Iterator[Rung]:
 def smaller_file(parts: LadderParts) -> SmallerFile | None:
     """What --strip makes of the file, where that is larger than the board's flash; None where it is
     not, or was stripped already."""
-    search, planned = parts.options.search, parts.planned
+    search, planned = parts.options.memory, parts.planned
     board = search.kernels.target.board
     if board is None or len(planned.data) <= board.flash or search.strip != "nothing":
         return None
@@ -185,7 +185,7 @@ def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
         lower = arena if arena is not None and arena < parts.arena.arena else None
         return _Step(options, Rung(kind, lower, at_most=True, command=_command(parts, *words)))
 
-    kernels = options.search.kernels
+    kernels = options.memory.kernels
     drops = options.ends == "keep" and bool(drop_conversions(clone(parts.model)))
     if drops:
         words = (*words, "--io", "int8")
@@ -200,13 +200,13 @@ def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
         words = words[:-2]
     if can_be_lean(kernels.target):
         lean = kernels_of(with_lean(kernels.target))
-        options = replace(options, search=replace(options.search, kernels=lean))
+        options = replace(options, memory=replace(options.memory, kernels=lean))
         words = (*words, _FIRMWARE_OPTION, "lean")
         yield step("lean", None if drops else _with_same_plan_when_lean(parts))
     normalized = clone(parts.model)
     run(normalized, Normalize())
     if can_stream(normalized):
-        streamed = StreamOptions(parts.options.search)
+        streamed = StreamOptions(parts.options.memory)
         yield _Step(streamed, Rung("rows streamed", command=_stream_command(parts)))
 
 
@@ -230,7 +230,7 @@ def _attempt(parts: LadderParts, step: _Step) -> Rung:
 def _with_int8_ends(parts: LadderParts) -> int | None:
     """Bytes of arena by order and plan where the conversions at the ends are dropped; None where
     no plan can be made."""
-    model, options = clone(parts.model), parts.options.search
+    model, options = clone(parts.model), parts.options.memory
     drop_conversions(model)
     try:
         plan = plan_memory(
@@ -243,7 +243,7 @@ def _with_int8_ends(parts: LadderParts) -> int | None:
 
 def _with_same_plan_when_lean(parts: LadderParts) -> int:
     """Bytes of arena of the very plan that was made, on lean firmware."""
-    return on_lean_firmware(parts.planned, parts.options.search.kernels.target)[1].arena
+    return on_lean_firmware(parts.planned, parts.options.target)[1].arena
 
 
 def _command(parts: LadderParts, *words: str) -> str:
@@ -253,6 +253,6 @@ def _command(parts: LadderParts, *words: str) -> str:
 
 def _stream_command(parts: LadderParts) -> str:
     words = ["tflm-plan", "stream-input", parts.source, "front.tflite", "back.tflite"]
-    target = parts.options.search.kernels.target
+    target = parts.options.target
     name = target.id if target.board is None else target.board.id
     return shlex.join([*words, "--target", name])

@@ -21,6 +21,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import InputOverlapRule, no_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
+from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.search import Method, Objective, TilingOptions, check_choices
 from tflm_planner.tiling.spellings import SpellingPermission
@@ -152,7 +153,7 @@ class TilePermission:
 class PlanOptions:
     """Everything that is asked of the planning of one model."""
 
-    search: MemoryOptions = field(default_factory=MemoryOptions)
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
     """How memory is planned, and for how long."""
     tiles: TilePermission | None = None
     """What tiling may do. None: no tiles."""
@@ -173,9 +174,14 @@ class PlanOptions:
     """That command line as it was typed, for the report."""
 
     @property
+    def target(self) -> Target:
+        """What the model is planned for."""
+        return self.memory.kernels.target
+
+    @property
     def arena_limit(self) -> int | None:
         """Bytes that the arena may take, if that is limited."""
-        given, board = self.given_arena_limit, self.search.kernels.target.board
+        given, board = self.given_arena_limit, self.target.board
         return given if board is None or given is not None else board.sram
 
     def __post_init__(self) -> None:
@@ -187,7 +193,7 @@ class PlanOptions:
 class StreamOptions:
     """Everything that is asked of a split into a front and a back."""
 
-    search: MemoryOptions = field(default_factory=MemoryOptions)
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
     """How memory of both halves is planned."""
     tiles: TilePermission | None = None
     """What tiling may do in the back, which may get as slow as the pair allows. None: nothing."""
@@ -198,6 +204,15 @@ class StreamOptions:
     needed."""
     max_slowdown: float = defaults.STREAM_SLOWDOWN
     """Instructions of the pair, relative to the original, as far as a split keeps to them."""
+    verify: VerifyOptions | None = field(default_factory=VerifyOptions)
+    """How the pair is proved. None: it is written unproved."""
+    force: bool = False
+    """Whether existing files are replaced."""
+
+    @property
+    def target(self) -> Target:
+        """What the halves are planned for."""
+        return self.memory.kernels.target
 
     def __post_init__(self) -> None:
         _check_slowdown(self.max_slowdown)

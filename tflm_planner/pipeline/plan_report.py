@@ -65,7 +65,7 @@ def plan_report(parts: ReportParts) -> Report:
     """The report."""
     planned, proof = parts.result.file, parts.result.proof
     verdict = proof.verdict
-    target = parts.options.search.kernels.target
+    target = parts.options.target
     before = _side(parts.before, len(parts.original), target)
     after = _side(planned.inspection, len(planned.data), target)
     if verdict is not None:

@@ -65,14 +65,14 @@ class PlannedCells:
         yield self._searched_cell("more operators", session, options)
         if can_be_lean(self.target):
             lean = kernels_of(with_lean(self.target))
-            options = replace(options, search=replace(options.search, kernels=lean))
+            options = replace(options, memory=replace(options.memory, kernels=lean))
             yield self._searched_cell("lean", session, options)
 
     def _searched_cell(
         self, kind: RungKind, session: PlanningSession, options: PlanOptions
     ) -> Cell:
         """What one search comes to."""
-        kernels = options.search.kernels
+        kernels = options.memory.kernels
         self.search.on_progress(f"searching for {kind} on {kernels.target.id}")
         prover = Prover(
             session.original,

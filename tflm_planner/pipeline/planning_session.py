@@ -39,9 +39,9 @@ class PlanningSession:
         if options.ends == "int8":
             converted = drop_conversions(model)
             data = write_model(model)
-        if options.search.kernels.target.lean:
+        if options.target.lean:
             data, model = add_lean_pool(model)
         planner = ModelPlanner(
-            options.search, self.stop, options.tiles, options.arena_limit, self.on_progress
+            options.memory, self.stop, options.tiles, options.arena_limit, self.on_progress
         )
         return replace(planner.plan(data, model, prove), converted=tuple(converted))

@@ -23,7 +23,7 @@ def given_command(options: PlanOptions, source: str) -> tuple[str, ...]:
     them."""
     if options.command:
         return options.command
-    target = options.search.kernels.target
+    target = options.target
     words = ("tflm-plan", source, "--target", target.id)
     limit = options.given_arena_limit
     return words if limit is None else (*words, "--budget", str(limit))
@@ -48,7 +48,7 @@ def _asking(point: ParetoPoint, options: PlanOptions) -> Iterator[str]:
     """The options that ask for a point."""
     if options.ends == "int8":
         yield from ("--io", "int8")
-    if options.search.kernels.target.lean:
+    if options.target.lean:
         yield from ("--firmware", "lean")
     elif point.added:
         yield from ("--ops", ",".join(point.added))

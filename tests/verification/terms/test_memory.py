@@ -80,7 +80,7 @@ def test_an_overlap_inside_a_kernel_is_as_close_as_it_may_be(target: str) -> Non
     for layers in (((3, 1, 3),), ((3, 1, 2), (1, 1, 2)), ((3, 2, 4),), ((1, 1, 3),), ((5, 1, 3),)):
         data = chain(*layers, size=24)
         options = api.MemoryOptions(kernels=on, time_limit=1.0)
-        made = api.plan(data, None, api.PlanOptions(search=options, verify=None)).data
+        made = api.plan(data, None, api.PlanOptions(memory=options, verify=None)).data
         assert proof(data, made, on).status == "equal"
         model = read_model(made)
         offsets = plan_of_model(model)
@@ -147,7 +147,7 @@ def test_scratch_over_an_operand_is_seen() -> None:
     """TFLM's planner finds room for scratch: elsewhere it would lie over what is needed."""
     on = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
     data = chain((3, 1, 16), (3, 1, 8), size=16)
-    options = api.PlanOptions(search=api.MemoryOptions(kernels=on), verify=None)
+    options = api.PlanOptions(memory=api.MemoryOptions(kernels=on), verify=None)
     made = api.plan(data, None, options).data
     assert timeline_of(read_model(made), on.scratch_of).scratch
     status = []

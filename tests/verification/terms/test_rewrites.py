@@ -181,7 +181,7 @@ def _scale(tensor: Tensor, factor: float) -> None:
 @pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean", "esp32s3"])
 def test_plans_for_targets(target: str) -> None:
     on = api.kernels_of(api.load_target(target))
-    options = api.PlanOptions(search=api.MemoryOptions(kernels=on), verify=None)
+    options = api.PlanOptions(memory=api.MemoryOptions(kernels=on), verify=None)
     made = api.plan(bottleneck(), None, options).data
     assert proof(bottleneck(), made, on).status == "equal"
 

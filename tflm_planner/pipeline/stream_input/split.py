@@ -127,7 +127,7 @@ def split_for_rows(
     streamed with these options, and UnsoundPlanError where a guard refuses the only split."""
     model = read_model(data)
     run(model, Normalize())
-    stop = stop or Stop(options.search.time_limit)
+    stop = stop or Stop(options.memory.time_limit)
     search = _SplitSearch(model, options, on_progress, _ends(model, options), stop)
     best = search.first()
     for _ in range(MOST_REFUSED):
@@ -251,7 +251,7 @@ def _describe_split(split: StreamedPair) -> str:
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
     """Options for a plan that only shows where to split."""
-    return replace(options, search=replace(options.search, exact_effort=_QUICK_EFFORT), tiles=None)
+    return replace(options, memory=replace(options.memory, exact_effort=_QUICK_EFFORT), tiles=None)
 
 
 def _optimistic_sram(pair: StreamedPair) -> int:
@@ -269,7 +269,7 @@ def _ends(model: Model, options: StreamOptions) -> list[FrontEnd]:
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
             "rows can come for one only"
         )
-    target = options.search.kernels.target
+    target = options.target
     pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
     ends: list[FrontEnd] = []
@@ -338,7 +338,7 @@ def plan_split(
     stop: Stop | None = None,
 ) -> StreamedPair:
     """Both halves of a split (see `transforms.row_loop.split_input.split_model`), planned."""
-    search, target = options.search, options.search.kernels.target
+    search, target = options.memory, options.target
     halves = split_model(model, ops, rows)
     states = halves.strips.states
     stop = stop or Stop(search.time_limit)
