@@ -45,7 +45,7 @@ def test_every_board_has_the_figures_of_arena_and_plan(model: Path, run) -> None
     planned: dict[object, int] = {}
     for row in found["boards"]:
         target = load_target(row["board"])
-        stock, plan, lean = row["ways"]
+        stock, plan, lean = row["rungs"]
         arena = api.arena(model, target)
         assert (stock["arena"], stock["bound"]) == (arena.arena, arena.bound)
         if (twin := kernel_twin(target)) not in planned:
@@ -62,8 +62,8 @@ def test_a_board_of_unknown_firmware_is_never_said_to_fit(model: Path, run) -> N
     found = follows(run("compare", model, "--boards", "espressif", "--json").out, "comparison")
     assert found["boards"]
     for row in found["boards"]:
-        assert all(way["fits"] is None for way in row["ways"])
-        assert "release of ESP-NN" in row["ways"][0]["warnings"][0]
+        assert all(way["fits"] is None for way in row["rungs"])
+        assert "release of ESP-NN" in row["rungs"][0]["warnings"][0]
     shown = run("compare", model, "--boards", "esp32s3").out
     assert ">=" in shown and "? [1]" in shown and "+" not in shown
     known = run("compare", model, "--boards", "esp32s3", "--kernels", "esp-nn-1.2.3").out
@@ -93,8 +93,8 @@ def test_what_cannot_be_said_has_words_in_its_cell(
 
 def test_a_target_without_a_board_has_figures_alone(model: Path, run) -> None:
     (row,) = json.loads(run("compare", model, "-t", "cortex-m7/cmsis-nn", "--json").out)["boards"]
-    assert (row["board"], row["sram"], row["ways"][0]["fits"]) == (None, None, None)
-    assert row["ways"][0]["arena"] > 0
+    assert (row["board"], row["sram"], row["rungs"][0]["fits"]) == (None, None, None)
+    assert row["rungs"][0]["arena"] > 0
 
 
 def test_a_cell_fits_where_all_of_it_does() -> None:
@@ -115,7 +115,7 @@ def test_a_deep_comparison_has_all_columns(model: Path, run) -> None:
     done = run("compare", model, "-t", "nano33ble", "--deep", "--json")
     found = follows(done.out, "comparison")
     assert found["columns"] == ["stock", "plan", "tiles", "more operators", "lean"]
-    sizes = [way["arena"] for way in found["boards"][0]["ways"]]
+    sizes = [way["arena"] for way in found["boards"][0]["rungs"]]
     assert sizes == sorted(sizes, reverse=True)
 
 

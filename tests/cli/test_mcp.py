@@ -94,7 +94,7 @@ def test_arena_is_what_the_command_prints(folder: Path, capsys: pytest.CaptureFi
 def test_compare_names_boards(folder: Path) -> None:
     found = result_of(folder, "compare", model=KWS, boards="nano*")
     assert {row["board"] for row in found["boards"]} == {"nano33ble", "nanorp2040"}
-    assert [len(row["ways"]) for row in found["boards"]] == [1, 1]
+    assert [len(row["rungs"]) for row in found["boards"]] == [1, 1]
 
 
 def test_compare_plans_where_asked(folder: Path) -> None:

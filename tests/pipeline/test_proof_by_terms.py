@@ -31,7 +31,7 @@ def test_a_plan_is_equal_for_every_input_and_says_with_which_error() -> None:
     assert report.terms is not None and report.terms.status == "equal" and report.verified
     assert "proved       equal for every input (chance of error < 2^-1" in render_report(report)
     document = to_json(report)["proof"]
-    assert document["terms"] == "equal" and document["error_log2"] < -100
+    assert document["status"] == "equal" and document["error_log2"] < -100
     assert to_json(api.plan(small_network(1), None, api.PlanOptions(verify=None)).report)[
         "proof"
     ] is None  # fmt: skip
@@ -133,4 +133,4 @@ def test_a_pair_that_no_runtime_runs_is_proved_by_terms_alone() -> None:
     assert "yes, by the proof alone: no runtime here compared the pair with the model" in said
     target = api.MemoryOptions().kernels.target
     document = streamed_to_json(made.pair, 0, target, made.verdict, None, made.terms)
-    assert document["verified"] and document["proof"]["terms"] == "equal"
+    assert document["verified"] and document["proof"]["status"] == "equal"

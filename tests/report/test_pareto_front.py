@@ -174,4 +174,4 @@ def test_json_html_and_csv_have_it(report: Report, front: ParetoFront) -> None:
     rows = [r for r in csv.DictReader(io.StringIO(to_csv(full))) if r["side"] == "front"]
     assert [int(r["live_bytes"]) for r in rows] == [p.size for p in front.points]
     assert [r["peak"] for r in rows] == list("000010")
-    assert rows[3]["name"] == "GATHER WHILE" and rows[3]["overhead"] == "1.0090"
+    assert rows[3]["name"] == "GATHER WHILE" and rows[3]["slowdown"] == "1.0090"

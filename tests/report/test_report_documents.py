@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
+import pkgutil
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import jsonschema
 import msgspec
 import pytest
 
+import tflm_planner
 from tflm_planner.cli.schemas import schemas
 from tflm_planner.report.csv_document import HEADER, to_csv
 from tflm_planner.report.document import HostRuntime, MemoryMap, Report
@@ -82,7 +85,7 @@ def test_what_is_not_known_is_null(report: Report) -> None:
     document = to_json(unknown)
     jsonschema.Draft202012Validator(SCHEMA).validate(document)
     assert document["budget"] == {"bytes": None, "met": True}
-    assert document["before"]["wheel"]["measured_head"] is None
+    assert document["before"]["host"]["measured_head"] is None
 
 
 def test_the_schema_refuses_what_it_does_not_know(report: Report) -> None:
@@ -146,7 +149,7 @@ def test_the_csv_of_a_map(before: MemoryMap) -> None:
 
 def test_the_csv_of_a_report_has_both_sides(report: Report) -> None:
     rows = list(csv.reader(io.StringIO(to_csv(report))))
-    assert rows[0] == ["side", *HEADER, "overhead"]
+    assert rows[0] == ["side", *HEADER, "slowdown"]
     assert [row[0] for row in rows[1:]] == ["before"] * 6 + ["after"] * 6
 
 
@@ -167,3 +170,39 @@ def test_the_page_says_when_and_by_which_command_it_was_made(report: Report) -> 
     assert made in page
     assert "tflm-plan &#39;my net.tflite&#39;" in page
     assert "<th>command</th>" in page and "<th>command</th>" not in to_html(report)
+
+
+OTHER_NAMES = {
+    "BatchJson.tool_version": "version",
+    "FrontJson.allowed": "max_slowdown",
+    "LatencyJson.median": "median_seconds",
+    "LatencyJson.minimum": "minimum_seconds",
+    "LatencyJson.runs": "timed_runs",
+    "LatencyJson.spread": "spread_seconds",
+    "OperatorJson.measured": "measured_share",
+    "OperatorJson.predicted": "predicted_share",
+    "PlanVerificationJson.left": "left_to_tflm",
+    "PlanVerificationJson.terms": "proof",
+    "PointJson.added": "added_operators",
+    "PointJson.size": "bytes",
+    "TimesJson.median": "median_seconds",
+    "TimesJson.minimum": "minimum_seconds",
+    "TimesJson.runs": "timed_runs",
+    "TimesJson.spread": "spread_seconds",
+}
+"""Attribute in Python -> key in JSON, where they differ: a key stands alone in a file, so that its
+unit, or whose it is, belongs to its name. A key is never another word for the same thing."""
+
+
+def test_a_key_is_called_as_in_python() -> None:
+    structs, found = list[type[msgspec.Struct]](), dict[str, str]()
+    for info in pkgutil.walk_packages(tflm_planner.__path__, "tflm_planner."):
+        if info.name.rpartition(".")[2].endswith("_types"):
+            members = vars(importlib.import_module(info.name)).values()
+            structs += [m for m in members if isinstance(m, type) and issubclass(m, msgspec.Struct)]
+    assert len({*structs}) > 40, "the types were read"
+    for struct in structs:
+        for field in msgspec.structs.fields(struct):
+            if field.encode_name != field.name:
+                found[f"{struct.__name__}.{field.name}"] = field.encode_name
+    assert found == OTHER_NAMES

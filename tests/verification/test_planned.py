@@ -212,7 +212,7 @@ def test_the_document_says_pair_place_and_time(path: Path, capsys) -> None:
     fault = document["faults"][0]
     assert fault["kind"] == "collision" and fault["first"] and fault["second"]
     assert fault["bytes_from"] < fault["bytes_to"] and fault["operators"]
-    assert document["proof"]["terms"] == "different"
+    assert document["proof"]["status"] == "different"
 
 
 def test_options_for_two_models_are_refused_with_one(path: Path, capsys) -> None:

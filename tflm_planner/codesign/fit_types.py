@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-
 from tflm_planner.codesign.fit_text import command_for
 from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
 from tflm_planner.report.document import RungKind
@@ -49,7 +47,7 @@ class NetworkJson(Document):
 class FitRungJson(Document):
     """A rung of the ladder, with the largest network that fits only so far up."""
 
-    kind: _Kind = msgspec.field(name="way")
+    kind: _Kind
     best: Annotated[
         NetworkJson | None, says("The largest that was found (null: none larger than before).")
     ]
@@ -66,9 +64,7 @@ class NetworksThatFitJson(Document):
     family: Annotated[str, says("The family of networks.")]
     board: Annotated[str | None, says("Id of the board (null: a target without a board).")]
     target: Annotated[str, says("Id of the target.")]
-    arena_limit: Annotated[Count, says("Bytes that the arena may take.")] = msgspec.field(
-        name="room"
-    )
+    arena_limit: Annotated[Count, says("Bytes that the arena may take.")]
     flash: Annotated[Count | None, says("Bytes that the file may take (null: not limited).")]
     variants: Annotated[Count, says("How many networks there were.")]
     rungs: Annotated[

@@ -33,15 +33,18 @@ class Variant:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a network may take. arena_limit: bytes of arena. flash: bytes of its file (None: not
-    limited). slowdown: instructions relative to the stock model. searches: for tiles, at most, on
-    each rung."""
+    """What a network may take."""
 
     target: Target
+    """The board, or a target with any memory."""
     arena_limit: int
+    """Bytes of arena."""
     flash: int | None
+    """Bytes of its file. None: not limited."""
     slowdown: float
+    """Instructions allowed, relative to the stock model."""
     searches: int
+    """For tiles, at most, on each rung."""
 
     def fits(self, arena: int, file_bytes: int) -> bool:
         """Whether both are small enough."""

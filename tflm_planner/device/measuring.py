@@ -50,18 +50,23 @@ STATEFUL_STEPS = 8
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """runs: to time. seed: of the inputs. target: for the predictions; None takes what the board
-    says. lean: with the lean library, as with a lean target. compare: outputs with TFLM on this
-    machine. power: while active; None takes what the target's board states. steps: Invokes in a
-    row whose outputs are compared; None takes 1, or STATEFUL_STEPS where the model keeps state."""
+    """What is measured of a model on a board."""
 
     runs: int = 10
+    """Inferences that are timed."""
     seed: int = 0
+    """Of the inputs."""
     target: Target | None = None
+    """For the predictions. None: what the board says."""
     lean: bool = False
+    """Whether the firmware has the lean library, as with a lean target."""
     compare: bool = True
+    """Whether outputs are compared with those of TFLM on this machine."""
     power: Power | None = None
+    """While active. None: what the target's board states."""
     steps: int | None = None
+    """Invokes in a row whose outputs are compared. None: 1, or STATEFUL_STEPS where the model keeps
+    state."""
 
 
 def target_of(says: m.Capabilities) -> Target:

@@ -25,7 +25,7 @@ from tflm_planner.support.version import __version__
 _NAME, _LONG = 40, 160
 CSV_COLUMNS = (
     "name", "source", "options", "outcome", "target", "arena_before", "arena_after", "bound",
-    "room", "slowdown", "file_bytes", "verified", "seconds", "file", "words",
+    "arena_limit", "slowdown", "file_bytes", "verified", "seconds", "file", "words",
 )  # fmt: skip
 """See `BatchRow`: columns are its keys in JSON."""
 

@@ -38,7 +38,7 @@ class BatchRow(Document):
     bound: BoundJson = "exact"
     arena_limit: Annotated[
         Count | None, says("Bytes that the arena may take (null: nothing says how many).")
-    ] = msgspec.field(name="room", default=None)
+    ] = None
     slowdown: Annotated[
         float | None, says("Instructions relative to the model as it came, predicted.")
     ] = None

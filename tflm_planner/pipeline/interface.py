@@ -79,12 +79,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Planned:
-    """A planned model. data: the file's bytes. report: all there is to say about it; sizes in
-    bytes. source: the path that it was read from, if it was."""
+    """A planned model."""
 
     data: bytes
+    """The file's bytes."""
     report: Report
+    """All there is to say about it; sizes in bytes."""
     source: Path | None = None
+    """The path that it was read from, if it was."""
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the model, whole or not at all. Raises UsageError where `path` exists (unless
@@ -105,13 +107,16 @@ class Planned:
 
 @dataclass(frozen=True)
 class StreamedInput:
-    """A model in two, whose input comes row by row. front, back: the files' bytes. target: what it
-    was split for. name: what the C++ namespace is called after."""
+    """A model in two, whose input comes row by row."""
 
     front: bytes
+    """The bytes of the first file."""
     back: bytes
+    """The bytes of the second."""
     target: Target
+    """What it was split for."""
     name: str
+    """What the C++ namespace is called after."""
     _result: api.SplitResult = field(repr=False)
 
     @property

@@ -43,22 +43,30 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 
 @dataclass(frozen=True)
 class ReportParts:
-    """What a report is made of. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. dropped: what was left out of it, in words. result: the file, its
-    proof and the search for it. ladder: what further permissions reach. smaller_file: what helps
-    where the file is too large. seconds: of planning and of proving. stop: of the search."""
+    """What a report is made of."""
 
     source: str
+    """Its name in the report."""
     destination: str
+    """Its name in the report."""
     options: PlanOptions
+    """What was asked for."""
     original: bytes
+    """The file as it came."""
     before: Inspection
+    """The inspection of that."""
     dropped: tuple[str, ...]
+    """What was left out of it, in words."""
     result: PlanningResult
+    """The file, its proof and the search for it."""
     ladder: tuple[Rung, ...]
+    """What further permissions reach."""
     smaller_file: SmallerFile | None
+    """What helps where the file is too large."""
     seconds: dict[str, float]
+    """Of planning and of proving."""
     stop: Stop
+    """Of the search."""
 
 
 def plan_report(parts: ReportParts) -> Report:

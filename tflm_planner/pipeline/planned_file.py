@@ -46,22 +46,29 @@ class SharingSummary:
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A file that was made. memory_plan: from which it was made. inspection: of the file. twin: for
-    a file that only TFLM runs, the portable model that computes the same on every runtime.
-    twin_origins: of the twin's operators (see `ir.Op`). notes: on how it was made. exact: whether
-    every element is computed by the same sum as before. tiled: whether parts of it are computed in
-    tiles or in loops. slowdown: instructions relative to the original, predicted."""
+    """A file that was made."""
 
     data: bytes
+    """Its bytes."""
     memory_plan: MemoryPlan
+    """From which it was made."""
     inspection: Inspection
+    """Of the file."""
     sharing: SharingSummary
+    """Results that share memory with operands."""
     twin: bytes | None = None
+    """For a file that only TFLM runs, the portable model that computes the same on every
+    runtime."""
     twin_origins: tuple[frozenset[int], ...] = ()
+    """Of the twin's operators (see `ir.Op`)."""
     notes: tuple[str, ...] = ()
+    """On how it was made."""
     exact: bool = True
+    """Whether every element is computed by the same sum as before."""
     tiled: bool = False
+    """Whether parts of it are computed in tiles or in loops."""
     slowdown: float = 1.0
+    """Instructions relative to the original, predicted."""
 
     def instructions(self, target: Target) -> int:
         """Instructions of one inference of the file, with what its plan saves in copies."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import msgspec
-
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.json_types import (
@@ -61,9 +59,7 @@ class BoardRowJson(Document):
     target: TargetId
     sram: Annotated[Count | None, says("Bytes of SRAM (null: no board).")]
     flash: Annotated[Count | None, says("Bytes of flash (null: no board).")]
-    rungs: Annotated[
-        list[BoardRungJson], says("One entry a column, in the order of `columns`.")
-    ] = msgspec.field(name="ways")
+    rungs: Annotated[list[BoardRungJson], says("One entry a column, in the order of `columns`.")]
 
 
 class BoardComparisonJson(Document):

@@ -15,7 +15,7 @@ It must not know files. Columns (sizes in bytes):
     live_bytes       input + output + other + workspace - shared
     peak             1 at the first operator of most live bytes, else 0
     bound            what the bytes are: exact, enough, or at least so many
-    overhead         instructions relative to the source     (of the front only)
+    slowdown         instructions relative to the source     (of the front only)
 
 Rows of the front are ways to run the model: operator is its role (see `Point`), name what the
 firmware must register for it, live_bytes its bytes of arena, or of head if that was lowered. Of
@@ -59,7 +59,7 @@ def to_csv(subject: Report | MemoryMap) -> str:
         writer.writerow(HEADER)
         writer.writerows(_rows(subject))
         return text.getvalue()
-    writer.writerow(("side", *HEADER, "overhead"))
+    writer.writerow(("side", *HEADER, "slowdown"))
     blank = ("",) * (len(HEADER) - len(("step", "index", "graph", "operator", "name")) + 1)
     for place, reason in enumerate(subject.cannot_run):
         writer.writerow(("cannot run", place, "", "", "", safe_cell(reason), *blank))

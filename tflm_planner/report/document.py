@@ -82,16 +82,16 @@ class MemoryMap:
 
 @dataclass(frozen=True, slots=True)
 class HeadLimits:
-    """Floors of the head that no plan of a kind can go below (None: not known).
-
-    inputs: all model inputs together. order: live bytes at the peak, operators in file order.
-    best_order: the same for the best order. overlap: when outputs may also trail inputs.
-    """
+    """Floors of the head that no plan of a kind can go below, in bytes. None: not known."""
 
     inputs: int
+    """All model inputs together."""
     order: int | None
+    """Live bytes at the peak, operators in file order."""
     best_order: int | None
+    """The same for the best order."""
     overlap: int | None
+    """The same where results may also overlap their operands from a distance on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,37 +161,39 @@ Role = Literal["stock", "plan", "tiled", "chosen", "slower"]
 
 @dataclass(frozen=True, slots=True)
 class ParetoPoint:
-    """A way to run the model. role: the source; order and plan alone; with regions in tiles or in
-    loops; the one that was written; one that needs more instructions than allowed.
-
-    size: bytes. slowdown: instructions relative to the source. added: operators that the firmware
-    must register for it. tiles, loops: regions that run so. command: what to type for so many
-    bytes; "" for the source and for what was written.
-    """
+    """A way to run the model."""
 
     role: Role
+    """The source; order and plan alone; with regions in tiles or in loops; the one that was
+    written; one that needs more instructions than allowed."""
     size: int
+    """Bytes of arena, or of head, as the objective says."""
     slowdown: float
+    """Instructions relative to the source."""
     added: tuple[str, ...] = ()
+    """Operators that the firmware must register for it."""
     tiles: int = 0
+    """Regions that run in tiles."""
     loops: int = 0
+    """Regions that run in loops."""
     command: str = ""
+    """What to type for so many bytes; "" for the source and for what was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParetoFront:
-    """Memory against instructions: ways to run the model, the largest first. Apart from the source
-    and the plan alone, no point is beaten in both bytes and instructions by another that needs no
-    further operators. There may be better points that the search did not find.
-
-    objective: the bytes that were to be lowered, of the whole arena or of the head. allowed:
-    instructions allowed, relative to the source. bound: what the bytes are.
-    """
+    """Memory against instructions: ways to run the model. Apart from the source and the plan alone,
+    no point is beaten in both bytes and instructions by another that needs no further operators.
+    There may be better points that the search did not find."""
 
     objective: Literal["arena", "head"]
+    """The bytes that were to be lowered, of the whole arena or of the head."""
     allowed: float
+    """Instructions allowed, relative to the source."""
     points: tuple[ParetoPoint, ...]
+    """The largest first."""
     bound: BoundKind = "exact"
+    """What their bytes are."""
 
 
 RungKind = Literal[
@@ -201,22 +203,24 @@ RungKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One more thing that may change, with all that the rungs before it may change.
-
-    kind: the model as it was; order and plan; tiles of the firmware's own operators; inputs and
-    outputs of the types inside; loops and tiles with more operators; the lean library; rows from a
-    camera; or what was spelled out by hand. arena: bytes (None: not tried), no more than which
-    further search would need if `at_most`. slowdown: instructions relative to the original, if
-    known. taken: whether it is what was written. command: what to type for it, if it was not
-    taken. remark: why it was not tried, or what it came to."""
+    """One more thing that may change, with all that the rungs before it may change."""
 
     kind: RungKind
+    """The model as it was; order and plan; tiles of the firmware's own operators; inputs and
+    outputs of the types inside; loops and tiles with more operators; the lean library; rows from a
+    camera; or what was spelled out by hand."""
     arena: int | None = None
+    """Bytes. None: not tried."""
     slowdown: float | None = None
+    """Instructions relative to the original. None: not known."""
     taken: bool = False
+    """Whether it is what was written."""
     at_most: bool = False
+    """Whether a further search might need less arena."""
     command: str = ""
+    """What to type for it, if it was not taken."""
     remark: str = ""
+    """Why it was not tried, or what it came to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,41 +242,63 @@ class Paste:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say. front: None where nothing was searched.
-    converted: inputs and outputs that have another type than in the original. stopped: why the
-    search was cut short, if it was. terms: the proof for every input, if one was asked for.
-    tflm_only: whether no other runtime runs the file, as views or quantisation that TFLM does not
-    need are left out. board: the one that the target was named by. ladder: what each further
-    permission reaches. paste: what goes into the firmware's source. command: what was typed; ""
-    where nothing was. made: when, in UTC."""
+    """Everything a run of the planner has to say. All sizes are bytes."""
 
     version: str
+    """Of this program."""
     target: str
+    """Id of the target."""
     source: str
+    """Path of the model, as it was given."""
     destination: str
+    """Path of the result."""
     sha256_before: str
+    """Of the source's bytes."""
     sha256_after: str
+    """Of the result's bytes."""
     before: Side
+    """The source."""
     after: Side
+    """The result."""
     limits: HeadLimits
+    """Floors of the head."""
     order: ChosenOrder
+    """How the order of the operators was found."""
     allocation: Allocation
+    """How the offsets were found."""
     checks: tuple[RuntimeCheck, ...]
+    """What each runtime said of source and result."""
     verified: bool
+    """Whether they are proved equal on all that were asked."""
     budget: int | None
+    """Bytes of arena that were asked for. None: none were."""
     notes: tuple[str, ...]
+    """What else is worth knowing."""
     seconds: dict[str, float]
+    """By stage of the run."""
     front: ParetoFront | None = None
+    """Ways to run the model. None: nothing was searched."""
     converted: tuple[ConvertedEnd, ...] = ()
+    """Inputs and outputs that have another type than in the original."""
     stopped: Reason | None = None
+    """Why the search was cut short. None: it was not."""
     terms: TermsProof | None = None
+    """The proof for every input, if one was asked for."""
     tflm_only: bool = False
+    """Whether no other runtime runs the file, as views or quantisation that TFLM does not need are
+    left out."""
     board: Board | None = None
+    """The one that the target was named by."""
     ladder: tuple[Rung, ...] = ()
+    """What each further permission reaches."""
     paste: Paste = Paste()
+    """What goes into the firmware's source."""
     smaller_file: SmallerFile | None = None
+    """What helps where the file is too large for the board's flash."""
     command: str = ""
+    """What was typed. "": nothing was."""
     made: str = ""
+    """When, in UTC."""
 
     @property
     def cannot_run(self) -> tuple[str, ...]:

@@ -54,7 +54,6 @@ def _allocation(allocation: Allocation) -> report_types.AllocationJson:
         allocation,
         report_types.AllocationJson,
         **asdict(solution),
-        trails=allocation.input_overlaps,
     )
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import msgspec
-
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.json_types import SCHEMA_VERSION, BoundJson, Count, Version
 from tflm_planner.report.safe import safe_text
@@ -85,9 +83,7 @@ class CheckedModel(Document):
     verdict: Annotated[FitVerdict, says("Whether it fits, and if nothing can be said, why.")]
     arena: Annotated[Count | None, says("Bytes of arena (null: the model cannot be read).")]
     bound: BoundJson
-    arena_limit: Annotated[
-        Count | None, says("Bytes that the arena may take (null: not known).")
-    ] = msgspec.field(name="room")
+    arena_limit: Annotated[Count | None, says("Bytes that the arena may take (null: not known).")]
     margin: Annotated[
         int | None, says("Bytes left; negative: too large by so much (null: not known).")
     ]

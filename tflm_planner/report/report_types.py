@@ -35,7 +35,7 @@ class ConvertedEndJson(Document):
     zero_point: Annotated[int, says("See `scale`.")]
 
 
-class WheelJson(Document):
+class HostJson(Document):
     """TFLM on the machine that planned (x86-64, reference kernels, recording allocator)."""
 
     predicted_head: Annotated[Count, says("Predicted bytes of head there.")]
@@ -59,9 +59,7 @@ class SideJson(Document):
         says("Multiply-accumulates of one inference; turns of loops count as often as they run."),
     ]
     arena: Annotated[ArenaJson, says("The arena of the target, predicted; bytes.")]
-    host: Annotated[WheelJson, says("The same model on the machine that planned it; bytes.")] = (
-        msgspec.field(name="wheel")
-    )
+    host: Annotated[HostJson, says("The same model on the machine that planned it; bytes.")]
     map: Annotated[MapJson, says("Memory map; all sizes in bytes.")]
 
 
@@ -108,7 +106,7 @@ class FitJson(Document):
     board: BoardId
     arena_limit: Annotated[
         Count | None, says("Bytes that the arena may take: the budget, or the board's SRAM.")
-    ] = msgspec.field(name="room")
+    ]
     flash: Annotated[Count | None, says("Bytes of the board's flash.")]
     next_command: Annotated[
         str | None, says("What to try next where it does not fit (null: it does).")
@@ -163,9 +161,11 @@ class AllocationJson(SolutionJson):
     """How the offsets were found."""
 
     aliases: Annotated[list[str], says("Buffers that share memory with another on purpose.")]
-    trails: Annotated[list[str], says("Results that trail an operand inside an operator.")]
+    input_overlaps: Annotated[
+        list[str], says("Results that overlap an operand of their own operator from a distance on.")
+    ]
     replayed: Annotated[
-        Count, says("How many of the trails were replayed under the target's contract.")
+        Count, says("How many of the overlaps were replayed under the target's contract.")
     ]
 
 
@@ -185,7 +185,7 @@ class PointJson(Document):
     )
     slowdown: Annotated[
         float, says("Instructions relative to the source (a ratio), by the model of latency.", ge=0)
-    ] = msgspec.field(name="overhead")
+    ]
     added: Annotated[list[str], says("Operators that the firmware must register in addition.")] = (
         msgspec.field(name="added_operators")
     )
@@ -206,7 +206,7 @@ class FrontJson(Document):
     objective: Annotated[Literal["arena", "head"], says("The bytes that were to be lowered.")]
     allowed: Annotated[
         float, says("Instructions allowed, relative to the source (a ratio).", ge=1)
-    ] = msgspec.field(name="allowed_overhead")
+    ] = msgspec.field(name="max_slowdown")
     bound: Annotated[BoundJson, says("What the bytes of the points are.")]
     points: Annotated[list[PointJson], says("Ways to run the model.")]
 

@@ -40,7 +40,7 @@ class ProofJson(Document):
     status: Annotated[
         Literal["equal", "different", "not run"],
         says("The verdict. `equal`: the same function of every input, but for `error_log2`."),
-    ] = msgspec.field(name="terms")
+    ]
     error_log2: Annotated[
         float | None,
         says(

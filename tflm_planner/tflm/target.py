@@ -20,49 +20,64 @@ Optimized = Literal["speed", "size"]
 
 @dataclass(frozen=True)
 class Board:
-    """A board on which a target sits. sram, flash: bytes. clock: Hz. active_microwatts: power
-    while a model runs, for estimates of energy; 0 where nobody stated it (no built-in board has
-    one: datasheets give the core's, not the board's). vendor: who sells it. psram: bytes of slower
-    RAM outside of the chip, for people: no arena is planned for it."""
+    """A board on which a target sits."""
 
     id: str
+    """What it is called on the command line."""
     name: str
+    """What it is called in reports."""
     target: str
+    """Id of its target."""
     sram: int
+    """Bytes of SRAM."""
     flash: int
+    """Bytes of flash."""
     clock: int
+    """Hz."""
     active_microwatts: int = 0
+    """Power while a model runs, for estimates of energy; 0 where nobody stated it (no built-in
+    board has one: datasheets give the core's, not the board's)."""
     vendor: str = ""
+    """Who sells it."""
     psram: int = 0
+    """Bytes of slower RAM outside of the chip, for people: no arena is planned for it."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What decides the arena.
-
-    kernels: name of the kernel library (`tflm.kernels.library_of`). pointer: bytes of a pointer.
-    short_enums: enums take the smallest integer (bare-metal Arm). static_memory: built with
-    TF_LITE_STATIC_MEMORY. recording: the allocator that records, as in the Python package.
-    compression: built with USE_TFLM_COMPRESSION, as the Python package is. lean: with the lean
-    library (arduino_runner/src/lean). tflm: the day of its sources, if another one than its
-    version's (`versions`): what operators it has. board: if a board was named.
-    """
+    """What decides the arena."""
 
     id: str
+    """What it is called on the command line."""
     name: str
+    """What it is called in reports."""
     core: str
+    """The processor."""
     kernels: str
+    """Name of the kernel library (`tflm.kernels.library_of`)."""
     extension: Extension = "none"
+    """The core's vector instructions, for which libraries have other kernels."""
     pointer: int = 4
+    """Bytes of a pointer."""
     short_enums: bool = True
+    """Whether enums take the smallest integer (bare-metal Arm)."""
     version: Version = "current"
+    """Of TFLM."""
     optimized: Optimized = "speed"
+    """What CMSIS-NN was built for."""
     static_memory: bool = True
+    """Whether TFLM is built with TF_LITE_STATIC_MEMORY."""
     recording: bool = False
+    """Whether its allocator is the one that records, as in the Python package."""
     compression: bool = False
+    """Whether it is built with USE_TFLM_COMPRESSION, as the Python package is."""
     lean: bool = False
+    """Whether the firmware has the lean library (arduino_runner/src/lean)."""
     tflm: str = ""
+    """The day of TFLM's sources, if another one than its version's (`versions`): it says what
+    operators there are."""
     board: Board | None = None
+    """If one was named."""
 
     @property
     def core_family(self) -> str:

@@ -56,19 +56,23 @@ PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
 
 @dataclass(frozen=True)
 class Options:
-    """seed: of the random inputs. inputs: how many to compare. most_macs: multiply-accumulates of
-    all inputs together, beyond which fewer are compared (two at least). time_limit: seconds
-    that a runtime may take for one answer, after which it is taken to hang. arena: bytes for TFLM,
-    0 to choose. runtimes: those that take part (a result in the TFLM dialect runs on TFLM only).
-    tolerance: how far outputs may be apart; None: not at all."""
+    """How two models are compared, and for how long."""
 
     seed: int = defaults.SEED
+    """Of the random inputs."""
     inputs: int = defaults.INPUTS
+    """How many are compared."""
     most_macs: int = MOST_MACS
+    """Multiply-accumulates of all inputs together, beyond which fewer are compared (two at
+    least)."""
     time_limit: float = 300.0
+    """Seconds that a runtime may take for one answer, after which it is taken to hang."""
     arena: int = 0
+    """Bytes of arena for TFLM; 0 to choose."""
     runtimes: tuple[str, ...] = tuple(PACKAGES)
+    """Those that take part: a result in the TFLM dialect runs on TFLM only."""
     tolerance: Tolerance | None = None
+    """How far outputs may be apart. None: not at all."""
 
 
 def verify(

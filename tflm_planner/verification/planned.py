@@ -68,23 +68,29 @@ class PlacedScratch:
 
 @dataclass(frozen=True)
 class PlanVerdict:
-    """What is to be said of the plan in a model. has_plan: whether there is one. tensors: that need
-    memory; left: those of them that the plan leaves to TFLM. head, planned: bytes with all that
-    TFLM places itself, and of the tensors in the plan alone. scratch: where first fit puts it.
-    reads_since: the first day whose TFLM understands it. faults: what is wrong. terms: whether the
-    planned arena gives the bytes that the model without a plan gives; None where there is nothing
-    to run."""
+    """What is to be said of the plan in a model."""
 
     has_plan: bool
+    """Whether there is one."""
     tensors: int = 0
+    """Tensors that need memory."""
     left: int = 0
+    """Those of them that the plan leaves to TFLM."""
     head: int = 0
+    """Bytes of head with all that TFLM places itself."""
     planned: int = 0
+    """Bytes of the tensors in the plan alone."""
     scratch: tuple[PlacedScratch, ...] = ()
+    """Where first fit puts it."""
     reads_since: date = FIRST_KNOWN
+    """The first day whose TFLM understands the plan."""
     faults: tuple[PlanFault, ...] = ()
+    """What is wrong."""
     terms: TermsProof | None = None
+    """Whether the planned arena gives the bytes that the model without a plan gives. None: there is
+    nothing to run."""
     notes: tuple[str, ...] = field(default=())
+    """What could not be judged."""
 
     @property
     def sound(self) -> bool:

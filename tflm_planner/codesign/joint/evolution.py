@@ -39,17 +39,22 @@ _TRIES = 20
 
 @dataclass(frozen=True)
 class EvolutionOptions:
-    """drawn: networks, at most. scored: of them (None: not limited). batch: drawn at a time.
-    parents: the best so many have children. rate: of mutations. evolves: False draws all at
-    random."""
+    """How many networks are looked at, and how they come about."""
 
     drawn: int = 2000
+    """Networks that are drawn, at most."""
     scored: int | None = None
+    """Of them that are scored. None: not limited."""
     batch: int = 100
+    """Networks drawn at a time."""
     parents: int = 20
+    """How many of the best so far have children."""
     rate: float = 0.1
+    """Probability with which a mutation draws a gene anew."""
     seed: int = 0
+    """Of every random choice."""
     evolves: bool = True
+    """Whether networks are children of the best; if not, all are drawn at random."""
 
 
 @dataclass(frozen=True)

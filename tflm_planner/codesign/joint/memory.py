@@ -45,30 +45,39 @@ processor for a network (docs/joint-search.md). What they do not make fit a long
 
 @dataclass(frozen=True)
 class BoardLimits:
-    """What a network may take. arena, flash: bytes. instructions: of one inference, as predicted
-    (None: not limited). tiles: what a network may be tiled with that does not fit whole (None:
-    nothing). exact: whether the arena is found also where a bound is enough."""
+    """What a network may take."""
 
     target: Target
+    """The board, or a target with any memory."""
     arena: int
+    """Bytes of arena."""
     flash: int | None = None
+    """Bytes of its file. None: not limited."""
     instructions: int | None = None
+    """Of one inference, as predicted. None: not limited."""
     tiles: TilePermission | None = None
+    """What a network that does not fit whole may be tiled with. None: nothing."""
     exact: bool = False
+    """Whether the arena is found also where a bound is enough."""
 
 
 @dataclass(frozen=True)
 class MemoryVerdict:
-    """Whether a network fits. by: what decided. arena, file_bytes: of the last schedule that was
-    made, TFLM's own one if `by` is "stock" (None: a bound was enough). counted: bytes of
-    activations, as MCUNetV2 counts them."""
+    """Whether a network fits."""
 
     fits: bool
+    """Whether it does."""
     by: Test
+    """What decided."""
     macs: int
+    """Multiply-accumulates of one inference."""
     counted: int
+    """Bytes of activations, as MCUNetV2 counts them."""
     arena: int | None = None
+    """Bytes, of the last schedule that was made: TFLM's own if `by` is "stock". None: a bound was
+    enough."""
     file_bytes: int | None = None
+    """Bytes of the same schedule's file. None: a bound was enough."""
 
 
 @dataclass(frozen=True)

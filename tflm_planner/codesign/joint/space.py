@@ -34,18 +34,26 @@ class StageShape:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """What may vary; all choices ascend. channels, classes: of the images. stem: channels of the
-    first convolution. depths: blocks of a stage. widths: factors of its channels."""
+    """What may vary; all choices ascend."""
 
     channels: int
+    """Of the images."""
     classes: int
+    """Of the images."""
     stem: int
+    """Channels of the first convolution."""
     stages: tuple[StageShape, ...]
+    """Of blocks, in their order."""
     resolutions: tuple[int, ...]
+    """Rows and columns of the images."""
     widths: tuple[float, ...] = (0.5, 0.75, 1.0)
+    """Factors of a stage's channels."""
     depths: tuple[int, ...] = (1, 2, 3)
+    """Blocks of a stage."""
     kernels: tuple[int, ...] = (3, 5, 7)
+    """Rows and columns of a block's window."""
     expansions: tuple[int, ...] = (2, 3, 4)
+    """Factors of its channels inside."""
 
     @property
     def choices(self) -> tuple[int, ...]:

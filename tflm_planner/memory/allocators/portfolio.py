@@ -9,7 +9,7 @@ no clock is read but for a `Stop` with a time limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,8 +26,15 @@ from tflm_planner.memory.allocators.items import (
     taken_aliases,
     without_aliases,
 )
+from tflm_planner.memory.allocators.options import (
+    ALLOCATORS,
+    DEFAULT_ALLOCATORS,
+    DEFAULT_OPTIONS,
+    NOBODY,
+    AllocatorOptions,
+    Listener,
+)
 from tflm_planner.memory.bounds import Needs, live_bound, pairwise_bounds, pruned_bound
-from tflm_planner.memory.budgets import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.domains import Pruner
 from tflm_planner.memory.problem import Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
@@ -35,14 +42,6 @@ from tflm_planner.support.stopping import Stop
 
 if TYPE_CHECKING:
     from tflm_planner.memory.allocators.exact import Minimiser
-
-PlanProgress = Callable[[str, int, int], None]
-"""Called with (allocator, height, lower bound) at each improvement."""
-
-DEFAULT_ALLOCATORS = ("greedy", "local", "exact")
-ALLOCATORS = (*DEFAULT_ALLOCATORS, "cpsat", "best")
-"""What `best_of` understands; "best" stands for the default ones, and "greedy" always goes
-first."""
 
 _STACKED = "stack"
 """Name of the first plan, which is only a start: all buffers on top of each other."""
@@ -60,42 +59,13 @@ class Solution:
     allocator: str
 
 
-@dataclass(frozen=True)
-class AllocatorOptions:
-    """How to look for a plan. allocators: by their names. effort: of the exact search, relative to
-    the usual one. seed: of all random choices. budget: what each allocator may spend."""
-
-    allocators: tuple[str, ...] = ("best",)
-    effort: float = 1.0
-    seed: int = 0
-    budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
-
-    @property
-    def patient(self) -> bool:
-        """Whether to search for long, however little there is to gain."""
-        return "exact" in self.allocators
-
-
-def _hear_nothing(*_: object) -> None:
-    pass
-
-
-@dataclass(frozen=True)
-class Listener:
-    """Who hears of a search. on_plan: of each better plan. on_progress: that the search waits
-    for kernels to be compiled."""
-
-    on_plan: PlanProgress = _hear_nothing
-    on_progress: Callable[[str], None] = _hear_nothing
-
-
 def best_of(
     problem: Problem,
-    options: AllocatorOptions = AllocatorOptions(),
+    options: AllocatorOptions = DEFAULT_OPTIONS,
     *,
     required: Sequence[Overlap] = (),
     stop: Stop | None = None,
-    listener: Listener = Listener(),
+    listener: Listener = NOBODY,
 ) -> Solution:
     """The lowest plan that the allocators find.
 

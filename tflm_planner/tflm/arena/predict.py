@@ -34,33 +34,39 @@ from tflm_planner.tflm.targets import Target
 
 @dataclass(frozen=True)
 class Arena:
-    """Bytes of the arena; head, tail and parts for a size that is a multiple of 16.
-
-    arena: the smallest size such that it and every larger one work (start aligned to 16). TFLM does
-    not check whether persistent memory overwrites temporary structures; in this size it does so
-    only where they are not read again. alignment_slack: bytes to add if the array's start is not
-    aligned to 16. planning_temp: temporary memory of the memory planner. prepare_temp: the same of
-    the operator whose Prepare needs most. need_plan, need_prepare: what the two ask for, with the
-    tail of that moment. tail_parts: tail by class (see PARTS). uncertainties: why the figures are
-    no more than "at least"; empty where they are exact. warnings: those, and what makes the model
-    not run. cannot_run: what the target's TFLM refuses to run: the figures are then what it would
-    need if it could. resource_variables: for how many the application makes room.
-    """
+    """Bytes of the arena; head, tail and parts for a size that is a multiple of 16."""
 
     head: int
+    """Tensors and scratch, as TFLM's planner places them."""
     tail: int
+    """What stays."""
     tail_parts: Mapping[str, int]
+    """The tail by class (see PARTS)."""
     planning_temp: int
+    """Temporary memory of the memory planner."""
     prepare_temp: int
+    """The same of the operator whose Prepare needs most."""
     need_plan: int
+    """What planning asks for, with the tail of that moment."""
     need_prepare: int
+    """What that Prepare asks for, with the tail of that moment."""
     arena: int
+    """The smallest size such that it and every larger one work (start aligned to 16). TFLM does not
+    check whether persistent memory overwrites temporary structures; in this size it does so only
+    where they are not read again."""
     alignment_slack: int
+    """Bytes to add if the array's start is not aligned to 16."""
     scratch: tuple[ScratchUse, ...]
+    """Each scratch buffer of an operator."""
     warnings: tuple[str, ...]
+    """What makes the figures uncertain, and what makes the model not run."""
     uncertainties: tuple[Uncertainty, ...] = ()
+    """Why the figures are no more than "at least"; empty where they are exact."""
     cannot_run: tuple[str, ...] = ()
+    """What the target's TFLM refuses to run: the figures are then what it would need if it
+    could."""
     resource_variables: int = 0
+    """For how many the application makes room."""
 
     @property
     def bytes(self) -> int:
@@ -139,17 +145,22 @@ def head_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None =
 @dataclass(frozen=True)
 class CommonArena:
     """Bytes of one arena for several models that are allocated one after the other by one
-    MicroAllocator, and run in turn. arena: the smallest that works, its start aligned to 16. head:
-    the largest of theirs. tail: what stays of all. tails: what each adds to it, in order.
-    resource_variables: how many each has. alignment_slack, uncertainties: as of `Arena`."""
+    MicroAllocator, and run in turn."""
 
     arena: int
+    """The smallest that works, its start aligned to 16."""
     head: int
+    """The largest of theirs."""
     tail: int
+    """What stays of all."""
     tails: tuple[int, ...]
+    """What each adds to it, in order."""
     resource_variables: tuple[int, ...]
+    """How many each has."""
     alignment_slack: int
+    """As of `Arena`."""
     uncertainties: tuple[Uncertainty, ...]
+    """As of `Arena`."""
 
     @property
     def bound(self) -> BoundKind:
