@@ -46,6 +46,17 @@ def examples(document: Path) -> Iterator[Example]:
             yield Example(tuple(shlex.split(first)), tuple(shown))
 
 
+_FENCED = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"(?:^|&& |\$ )(?:\.venv/bin/)?(tflm-plan [^#&\n]*)", re.MULTILINE)
+
+
+def commands(document: Path) -> Iterator[tuple[str, ...]]:
+    """Every command line that a document's blocks show, run or not: the words behind tflm-plan."""
+    for block in _FENCED.findall(document.read_text()):
+        for line in _COMMAND.findall(block):
+            yield tuple(shlex.split(line))[1:]
+
+
 def first_unlike(shown: tuple[str, ...], printed: list[str]) -> str | None:
     """The first line that is shown and not printed there; None where all are."""
     at, skipping = 0, False

@@ -11,7 +11,7 @@ import typer
 
 from tests.command import Run
 from tests.conftest import PUBLISHED, ROOT, SHARED
-from tests.documents.console import Example, examples, first_unlike
+from tests.documents.console import Example, commands, examples, first_unlike
 from tflm_planner.cli.app import app
 from tflm_planner.pipeline import api
 
@@ -91,3 +91,23 @@ def test_options_that_documents_name_exist(path: Path) -> None:
         if "tflm-plan" in line or line.startswith("`--"):
             for option in re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", line.partition("#")[0]):
                 assert option in known, (path.name, line)
+
+
+def shown_commands() -> list[tuple[str, ...]]:
+    paths = [*dict.fromkeys(DOCUMENTS), ROOT / "arduino_runner" / "README.md"]
+    return list(dict.fromkeys(words for path in paths for words in commands(path)))
+
+
+@pytest.mark.parametrize("words", shown_commands(), ids=" ".join)
+def test_a_command_that_is_shown_is_one(words: tuple[str, ...]) -> None:
+    """Also those that are not run: the verb, the options, and the values that options take."""
+    whole = typer.main.get_command(app)
+    verbs: dict[str, typer.core.TyperCommand] = whole.commands  # type: ignore[attr-defined]
+    if words == ("--version",):
+        return
+    verb, arguments = (words[0], words[1:]) if words[0] in verbs else ("plan", words)
+    verbs[verb].make_context(verb, list(arguments))
+
+
+def test_commands_are_found_in_all_blocks() -> None:
+    assert len(shown_commands()) > 20

@@ -78,6 +78,16 @@ def test_tables_are_sorted_and_filtered(page: Any) -> None:
     assert all("DEPTHWISE" in words for words in shown.all_inner_texts())
 
 
+def test_the_filter_finds_what_is_shown_shortened(page: Any) -> None:
+    table = page.locator("table.changes")
+    cell = table.locator("td[title]").first
+    name, shown = cell.get_attribute("title"), cell.inner_text()
+    hidden = name[len(name) // 2 - 5 : len(name) // 2 + 5]
+    assert hidden not in shown
+    page.locator("input.filter >> nth=0").fill(hidden)
+    assert shown in table.locator("tbody tr:visible").first.inner_text()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_as_wide_as_a_phone(page: Any, scheme: Any) -> None:
     page.emulate_media(color_scheme=scheme)

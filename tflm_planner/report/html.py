@@ -172,7 +172,7 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     title = f"What less {front.objective} costs on {report.target}"
     limit = report.arena_limit if front.objective == "arena" else None
     picture = pareto_svg(front, inputs=report.limits.inputs, arena_limit=limit, title=title)
-    columns = Column("bytes", "n"), Column("instructions", "n"), Column("how")
+    columns = Column("bytes", "n"), Column("instructions", "n"), Column("how many regions changed")
     rows = [
         Row(
             (
@@ -201,7 +201,7 @@ def _limits(report: Report) -> Table:
         rows.append(Row((f"{short} {title}", number, share, meaning + below)))
     least = figure(head, report.after.arena.head_bound).removesuffix(" B")
     rows.append(Row(("head, after", least, "100.0 %", "what the plan needs")))
-    return Table((*columns, Column("what it is")), rows)
+    return Table((*columns, Column("what it is", "words")), rows)
 
 
 def _peaks(report: Report) -> Iterator[tuple[str, Table]]:

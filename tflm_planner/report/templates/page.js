@@ -74,6 +74,11 @@ function makeSortable(table) {
   });
 }
 
+/** What a row says, names that are shown shortened in full. */
+function textOf(row) {
+  return [...row.cells].map((cell) => `${cell.textContent} ${cell.title}`).join(" ").toLowerCase();
+}
+
 /** Show the rows that contain all words. */
 function makeFilterable(table) {
   const field = make("input", "filter");
@@ -84,7 +89,7 @@ function makeFilterable(table) {
   field.addEventListener("input", () => {
     const words = field.value.toLowerCase().split(/\s+/);
     for (const row of table.tBodies[0].rows) {
-      const text = row.textContent.toLowerCase();
+      const text = textOf(row);
       row.hidden = !words.every((word) => text.includes(word));
     }
   });
