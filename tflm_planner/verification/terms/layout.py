@@ -23,13 +23,15 @@ class ArenaLayout:
         line = placement.timeline
         if min(placement.offsets, default=0) < 0:
             raise InexpressibleError("the plan places a tensor below the arena")
-        place = dict(zip(line.planned, placement.offsets, strict=False))
+        self._parts = {
+            tensor: slice(at, at + planned_bytes(tensor))
+            for tensor, at in zip(line.planned, placement.offsets, strict=False)
+        }
         self.head = max(placement.head, 0)
         self.scratch: dict[Op, list[slice]] = {}
         for scratch, at in zip(line.scratch, placement.scratch_offsets, strict=True):
             self.scratch.setdefault(scratch.op, []).append(slice(at, at + scratch.size))
-        self.hazards = Hazards(place, kernels)
-        self._parts = {t: slice(at, at + planned_bytes(t)) for t, at in place.items()}
+        self.hazards = Hazards(self._parts, kernels)
         self._file_size = file_size
 
     def part(self, tensor: Tensor) -> slice | None:
