@@ -95,10 +95,22 @@ def vector() -> bytes:
     return one.finish((one.x, (1, 16)))
 
 
+def rows(height: int) -> bytes:
+    """A RELU of an image of so many rows."""
+    one = One((1, height, 4, 4))
+    return one.finish((one.x, (1, height, 4, 4)))
+
+
 @pytest.mark.parametrize(
     ("data", "can"),
-    [(image_chain((3, 1, 4), (3, 1, 4)), True), (two_inputs(), False), (vector(), False)],
-    ids=["an image", "two of them", "a vector"],
+    [
+        (image_chain((3, 1, 4), (3, 1, 4)), True),
+        (rows(2), True),
+        (rows(1), False),
+        (two_inputs(), False),
+        (vector(), False),
+    ],
+    ids=["an image", "two rows", "one row", "two images", "a vector"],
 )
 def test_only_one_image_comes_row_by_row(data: bytes, can: bool) -> None:
     assert can_stream(read_model(data)) == can

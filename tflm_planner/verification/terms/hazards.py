@@ -40,7 +40,7 @@ class Hazards:
 
     def _find_lost_bytes(self, op: Op, operand: Tensor) -> Lost | None:
         part = self._parts[operand]
-        lost: Lost | None = None
+        lost = np.zeros(part.stop - part.start, bool)
         for result in op.outputs:
             over = self._parts.get(result)
             if over is None or result is operand:
@@ -48,10 +48,9 @@ class Hazards:
             above = over.start - part.start
             low, high = max(above, 0), min(over.stop, part.stop) - part.start
             if low < high and not self._is_shared(op, operand, result):
-                lost = np.zeros(part.stop - part.start, bool) if lost is None else lost
                 overwritten = self._by_order(op, operand, result, -above, low, high)
                 lost[low:high] |= overwritten & ~self._stay(op, operand, result)[low:high]
-        return lost if lost is not None and lost.any() else None
+        return lost if lost.any() else None
 
     def _stay(self, op: Op, operand: Tensor, result: Tensor) -> Lost:
         """Bytes of an operand that lie in another one of which the operator copies each byte onto
