@@ -104,3 +104,15 @@ def test_orders_are_what_their_names_say() -> None:
         "end": [5, 2, 4, 3, 0, 1],
         "degree": [2, 4, 3, 1, 5, 0],  # live with 5, 3, 2 2 2 2 others
     }
+
+
+def test_the_tightest_gap_is_taken_wherever_it_is() -> None:
+    """Gaps of 3 and 4 bytes for the last item, which needs 2; above all lies free room."""
+    sizes, ends = [2, 3, 2, 4, 1], [4, 2, 4, 2, 4]
+    stacked = [Buffer(f"b{i}", n, 0, e) for i, (n, e) in enumerate(zip(sizes, ends, strict=True))]
+    items = bind(Problem((*stacked, Buffer("last", 2, 2, 4))), ())
+    assert best_fit(items, range(6)) == [0, 2, 5, 7, 11, 2]
+    swapped = [2, 4, 2, 3, 1]
+    stacked = [Buffer(f"b{i}", n, 0, e) for i, (n, e) in enumerate(zip(swapped, ends, strict=True))]
+    items = bind(Problem((*stacked, Buffer("last", 2, 2, 4))), ())
+    assert best_fit(items, range(6)) == [0, 2, 6, 8, 11, 8]
