@@ -2,21 +2,22 @@
 
     the plan as made -> spoiled a little, if that is legal -> spoiled again -> .. -> from the first
 
-The original is run once, and the model in its arena once for every plan: what both mean apart from
-any memory is proved once by whoever calls this.
+The original is run once, and the model in the arenas of all plans step by step: what it means apart
+from any memory is proved once by whoever calls this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tests.fuzz.random_plans import spoil
-from tflm_planner.memory.problem import Plan, validate
-from tflm_planner.model.ir import Model
+from tflm_planner.memory.problem import Plan, Problem, validate
+from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
-from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.placement import Placement, placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
@@ -41,66 +42,89 @@ def proofs_of_plans(
 ) -> Iterator[TermsProof]:
     """The proofs of so many other plans of a planned model (which is changed). None for a model
     that cannot be written as terms."""
-    offsets = carried_plan(model)
-    if offsets is None:
+    carried = carried_plan(model)
+    if carried is None:
         return
+    placements = list(_legal_placements(model, carried, kernels, seed, wanted))
+    layouts = [ArenaLayout(p, kernels, model.file_size) for p in placements]
     try:
-        same = _SameInArena(original, model, kernels)
+        proofs = _proofs_in_step(original, model, layouts)
     except InexpressibleError:
         return
-    for i, plan in enumerate(_legal_plans(model, kernels, seed, wanted)):
-        run(model, plan)
-        proof = same.proof(late_copies=i % 2 > 0)
-        # What differs is told by the proof of the product, which also finds the place.
-        yield proof if proof.status == "equal" else prove_by_terms(original, model, kernels)
+    for placement, proof in zip(placements, proofs, strict=True):
+        if proof is None or proof.status != "equal":
+            # What differs is told by the proof of the product, which also finds the place.
+            run(model, AttachPlan(_offsets(placement)))
+            proof = prove_by_terms(original, model, kernels)
+        yield proof
 
 
-def _legal_plans(
-    model: Model, kernels: TargetKernels, seed: int, wanted: int
-) -> Iterator[AttachPlan]:
-    line = timeline_of(model, kernels.scratch_of)
+def _offsets(placement: Placement) -> dict[Tensor, int]:
+    """Of tensors: what a plan says."""
+    return dict(zip(placement.timeline.planned, placement.offsets, strict=False))
+
+
+def _legal_placements(
+    model: Model, carried: Mapping[Tensor, int], kernels: TargetKernels, seed: int, wanted: int
+) -> Iterator[Placement]:
+    line = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, kernels.input_overlaps_of)
-    first = placement_of(line, carried_plan(model) or {}).plan
+    first = placement_of(line, carried).plan
     rng, plan, found = np.random.default_rng(seed), first, 0
     for _ in range(_TRIES_FOR_EACH * wanted):
         spoiled = spoil(plan, problem, rng)
-        at = dict(zip(line.planned, spoiled.offsets, strict=False))
-        placed: Plan = placement_of(line, at).plan
-        if placed.offsets == plan.offsets or validate(problem, placed):
+        if _collides(spoiled, plan, problem, len(line.planned)):
+            continue
+        placed = placement_of(line, dict(zip(line.planned, spoiled.offsets, strict=False)))
+        if placed.offsets == plan.offsets or validate(problem, placed.plan):
             continue
         found += 1
-        plan = placed if found % _FROM_EACH_OTHER else first
-        yield AttachPlan(at)
+        plan = placed.plan if found % _FROM_EACH_OTHER else first
+        yield placed
         if found == wanted:
             return
 
 
-class _SameInArena:
-    """Compares a model, each time in the arena of the plan that it then has, with the original,
-    which is run once."""
+def _collides(spoiled: Plan, legal: Plan, problem: Problem, tensors: int) -> bool:
+    """Whether a tensor that was moved lies over another one: what the validator finds as well, but
+    goes through all pairs for. Scratch is placed anew, and left out."""
+    at = spoiled.offsets
+    return any(
+        j < tensors
+        and at[i] < at[j] + problem.buffers[j].size
+        and at[j] < at[i] + problem.buffers[i].size
+        and not problem.may_share(i, j, at[j] - at[i])
+        for i in range(tensors)
+        if at[i] != legal.offsets[i]
+        for j in problem.neighbours[i]
+    )
 
-    def __init__(self, original: Model, model: Model, kernels: TargetKernels) -> None:
-        self._model, self._kernels = model, kernels
-        self._mixer = Mixer()
-        self._symbols = Symbols(self._mixer)
-        ends = inputs_of_both(original.main, model.main, self._symbols, self._mixer)
-        ours, self._theirs, given = ends
-        machine = Machine(original, Apart(original, self._mixer, self._symbols), given=given)
-        (self._wanted,), (self._state,) = machine.run(ours), machine.states
-        self._once = self._mixer.made
 
-    def proof(self, *, late_copies: bool) -> TermsProof:
-        """Whether it is equal, loops in one of the orders that TFLM has had."""
-        self._mixer.made = self._once
-        layout = ArenaLayout(self._model, self._kernels)
-        store = ArenaStore(layout, self._mixer, self._symbols, late_copies=late_copies)
-        machine = Machine(self._model, store)
-        try:
-            (got,) = machine.run(self._theirs)
-        except InexpressibleError as why:
-            return TermsProof("not run", detail=str(why))
-        pairs = zip(self._wanted, got, strict=True)
-        outputs = all(first_unequal(a, b, self._symbols) is None for a, b in pairs)
-        if outputs and np.array_equal(self._state, machine.states[0]):
-            return TermsProof("equal", error_log2(self._mixer.made))
-        return TermsProof("different")
+def _proofs_in_step(
+    original: Model, model: Model, layouts: Sequence[ArenaLayout]
+) -> list[TermsProof | None]:
+    """Whether a model is equal to the original in each of so many arenas, with loops in one order
+    of copies and the other in turn; None for each where they do not go step by step."""
+    symbols = Symbols(mixer := Mixer())
+    ours, theirs, given = inputs_of_both(original.main, model.main, symbols, mixer)
+    machine = Machine(original, Apart(original, mixer, symbols), given=given)
+    (wanted,), (state,) = machine.run(ours), machine.states
+    stores = [
+        ArenaStore(layout, mixer, symbols, late_copies=i % 2 > 0)
+        for i, layout in enumerate(layouts)
+    ]
+    if not stores:
+        return []
+    machine = Machine(model, *stores)
+    try:
+        outputs = machine.run(theirs)
+    except InexpressibleError:
+        return [None] * len(stores)
+    error = error_log2(mixer.made)
+    return [
+        TermsProof("equal", error)
+        if np.array_equal(state, left)
+        and all(first_unequal(a, b, symbols) is None for a, b in zip(wanted, got, strict=True))
+        else TermsProof("different")
+        for got, left in zip(outputs, machine.states, strict=True)
+    ]

@@ -97,12 +97,18 @@ def strided(stride: int, kernel: int, padding: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("stride", "kernel", "parts", "made"),
-    [(1, 5, 8, True), (2, 5, 8, False), (2, 5, 4, True), (2, 3, 8, True)],
-)
-def test_no_tile_is_such_a_row(stride: int, kernel: int, parts: int, made: bool) -> None:
-    """The last window of SAME, stride 2, reads two columns of padding: the kernel gives it one."""
-    _, notes = tiled(strided(stride, kernel, 0), TiledRegion((0,), (Split(ROWS, parts),)))
+    ("stride", "kernel", "parts", "padding", "made"),
+    [
+        (1, 5, 8, 0, True), (2, 5, 8, 0, False), (2, 5, 4, 0, True), (2, 3, 8, 0, True),
+        (1, 5, 8, 1, True),
+    ],
+)  # fmt: skip
+def test_no_tile_is_such_a_row(
+    stride: int, kernel: int, parts: int, padding: int, made: bool
+) -> None:
+    """The last window of SAME, stride 2, reads two columns of padding: the kernel gives it one.
+    VALID of the same row reads none."""
+    _, notes = tiled(strided(stride, kernel, padding), TiledRegion((0,), (Split(ROWS, parts),)))
     assert notes[0].startswith("tiled") == made
     assert made or "CMSIS-NN" in notes[0]
 

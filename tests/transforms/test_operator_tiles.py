@@ -157,6 +157,26 @@ def test_products_softmax_and_means_not_along_their_sums():
     assert checked(data, TiledRegion((1,), (Split(2, 4),))).startswith("tiled")
 
 
+@needs_tflm
+@pytest.mark.parametrize(("parts", "made"), [(4, True), (2, True), (3, False), (8, False)])
+def test_channels_that_one_operand_channel_makes_stay_together(parts: int, made: bool) -> None:
+    """DEPTHWISE_CONV_2D, two channels of each of four: parts of two, of four, and others."""
+    one = One((1, 5, 5, 4))
+    scales = np.full(8, 0.01)
+    values = np.random.default_rng(3).integers(-90, 91, (1, 3, 3, 8))
+    weights = one.graph.constant("w", values, "int8", scale=scales, axis=3)
+    bias = one.graph.constant("b", np.arange(8), "int32", scale=scales * 0.1)
+    y = one.tensor((1, 5, 5, 8))
+    fields = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+    options = "DepthwiseConv2DOptions"
+    one.graph.op(
+        "DEPTHWISE_CONV_2D", [one.x, weights, bias], [y], options, depthMultiplier=2, **fields
+    )
+    note = checked(one.finish((y, (1, 5, 5, 8))), TiledRegion((1,), (Split(CHANNELS, parts),)))
+    assert note.startswith("tiled") == made
+    assert made or "depth multiplier of 2" in note
+
+
 def test_a_part_of_a_split_takes_no_operator():
     one = One((1, 8, 4, 4))
     a, b = one.tensor((1, 4, 4, 4)), one.tensor((1, 4, 4, 4))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tracemalloc
 
+import numpy as np
 import pytest
 
 from tests.models.build import Net
+from tests.models.small import Chain, One
 from tests.transforms.row_loops import chain as image_chain
 from tflm_planner.model.serde import read_model
-from tflm_planner.transforms.row_loop.geometry import strip_geometry
-from tflm_planner.transforms.row_loop.split_input import ends_of
+from tflm_planner.transforms.row_loop.geometry import NotStreamableError, strip_geometry
+from tflm_planner.transforms.row_loop.split_input import can_split, can_stream, ends_of
 
 
 def chain(length: int) -> bytes:
@@ -74,3 +76,64 @@ def test_ends_of_a_long_chain_take_no_room_of_its_square() -> None:
     tracemalloc.stop()
     assert count == 2000
     assert peak < 4 << 20, f"{peak:,} bytes: an entry for every pair of operators takes 100 million"
+
+
+def two_inputs() -> bytes:
+    """A sum of two images."""
+    net = Net()
+    graph = net.graph()
+    shape = (1, 8, 8, 4)
+    x, other, y = graph.input("x", shape), graph.input("other", shape), graph.tensor("y", shape)
+    graph.op("ADD", [x, other], [y], "AddOptions", version=2)
+    graph.outputs(y)
+    return net.finish()
+
+
+def vector() -> bytes:
+    """An input that has no rows."""
+    one = One((1, 16))
+    return one.finish((one.x, (1, 16)))
+
+
+def rows(height: int) -> bytes:
+    """A RELU of an image of so many rows."""
+    one = One((1, height, 4, 4))
+    return one.finish((one.x, (1, height, 4, 4)))
+
+
+@pytest.mark.parametrize(
+    ("data", "can"),
+    [
+        (image_chain((3, 1, 4), (3, 1, 4)), True),
+        (rows(2), True),
+        (rows(1), False),
+        (two_inputs(), False),
+        (vector(), False),
+    ],
+    ids=["an image", "two rows", "one row", "two images", "a vector"],
+)
+def test_only_one_image_comes_row_by_row(data: bytes, can: bool) -> None:
+    assert can_stream(read_model(data)) == can
+
+
+def test_the_front_ends_before_the_outputs_and_has_the_only_input() -> None:
+    model = read_model(image_chain((3, 1, 4), (3, 1, 4), (3, 1, 4)))
+    assert can_split(model, (0, 1), 2).result is model.main.ops[1].outputs[0]
+    with pytest.raises(NotStreamableError, match="is an output of the model"):
+        can_split(model, range(len(model.main.ops)), 2)
+    with pytest.raises(NotStreamableError, match="is not the model's input"):
+        can_split(model, (1,), 2)
+    with pytest.raises(NotStreamableError, match="has 2 inputs, not one"):
+        can_split(read_model(two_inputs()), (0,), 2)
+
+
+def test_where_no_row_can_be_alone_nothing_comes_row_by_row() -> None:
+    """A convolution of VALID with stride 2: CMSIS-NN computes single rows of it wrong."""
+    chain = Chain((1, 8, 10, 4))
+    scales = np.full(8, 1 / 300)
+    weights = chain.graph.constant("w", np.ones((8, 1, 3, 4)), "int8", scale=scales)
+    image, last = chain.tensor((1, 8, 4, 8)), chain.tensor((1, 8, 4, 8))
+    fields = {"strideH": 1, "strideW": 2, "dilationHFactor": 1, "dilationWFactor": 1}
+    chain.graph.op("CONV_2D", [chain.x, weights], [image], "Conv2DOptions", padding=1, **fields)
+    chain.graph.op("RELU", [image], [last])
+    assert not can_stream(read_model(chain.finish(last)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -254,3 +255,17 @@ def test_old_tflm_confuses_plans_of_several_graphs() -> None:
     (fault,) = verify_plan(read_model(data), old).faults
     assert fault.kind == "version" and "2023-03-29" in fault.said
     assert verify_plan(read_model(NETWORK), old).sound
+
+
+def test_bytes_are_followed_beside_all_faults_that_leave_them_where_they_are() -> None:
+    """Every tensor in one place but for one that is unaligned, for a TFLM that confuses them."""
+    data = api.plan(MODELS["while_in_if"].make(), None, api.PlanOptions(verify=None)).data
+    model = read_model(data)
+    own = carried_plan(model) or {}
+    first = max(own, key=lambda t: t.nbytes)
+    offsets = [-1 if t not in own else 4 if t is first else 0 for t in model.tensors()]
+    wrong = with_words(data, [*words_of(model)[:3], *offsets])
+    old = api.kernels_of(replace(api.load_target("cortex-m4/cmsis-nn"), tflm="2023-01"))
+    found = verify_plan(read_model(wrong), old)
+    assert {fault.kind for fault in found.faults} == {"alignment", "collision", "version"}
+    assert found.terms is not None and found.terms.status == "different"

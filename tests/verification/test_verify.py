@@ -14,6 +14,7 @@ from tests.conftest import CNN, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, SCALE, conv, relu, start
+from tests.models.small import One
 from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
@@ -174,6 +175,25 @@ def test_every_output_is_compared(runtime: str) -> None:
     assert check.status == "different" and "output 1" in check.detail
     (check,) = verify(two("b"), two("b"), options).checks
     assert check.status == "equal"
+
+
+@needs_tflm
+def test_the_arena_has_room_for_the_original_too() -> None:
+    """x and what was made of it on the way, which the result leaves out: four million bytes."""
+
+    def relu_of(*, by_way_of: int) -> bytes:
+        one = One((1, 64))
+        x = one.x
+        if by_way_of:
+            wide, x = one.tensor((1, by_way_of)), one.tensor((1, 64))
+            pads = one.graph.constant("pads", [[0, 0], [0, by_way_of - 64]])
+            one.graph.op("PAD", [one.x, pads], [wide], "PadOptions")
+            one.graph.op("SLICE", [wide, one.integers(0, 0), one.integers(1, 64)], [x])
+        return one.finish((x, (1, 64)))
+
+    options = Options(inputs=2, runtimes=("TFLM",))
+    (check,) = verify(relu_of(by_way_of=1 << 22), relu_of(by_way_of=0), options).checks
+    assert check.status == "equal", check
 
 
 def test_models_with_other_outputs_are_not_compared() -> None:

@@ -12,7 +12,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.transforms.attach_plan import AttachPlan
 from tflm_planner.transforms.base import run
 from tflm_planner.verification.terms.field import LANES
-from tflm_planner.verification.terms.layout import ArenaLayout
+from tflm_planner.verification.terms.layout import layout_of
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.values import Symbols, Values
@@ -35,7 +35,7 @@ def arena(
     inputs = model.main.inputs
     run(model, AttachPlan({t: at for t, (_, _, at) in zip(inputs, tensors, strict=True)}))
     symbols = Symbols(mixer := Mixer())
-    return ArenaStore(ArenaLayout(model, HOST), mixer, symbols), list(inputs), symbols
+    return ArenaStore(layout_of(model, HOST), mixer, symbols), list(inputs), symbols
 
 
 def named(symbols: Symbols, count: int, name: str) -> Values:

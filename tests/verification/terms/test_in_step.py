@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
+from tests.fuzz import legal_plans
+from tests.fuzz.legal_plans import proofs_of_plans
 from tests.fuzz.random_plans import spoil
 from tests.models.counted_loops import counting
 from tests.models.generator import random_model
@@ -15,14 +18,15 @@ from tests.models.handmade_flow import if_else
 from tests.models.random_loops import random_loops_model
 from tests.transforms.row_loops import planned
 from tests.verification.terms.proofs import HOST
+from tflm_planner.memory.problem import UNBOUNDED, Overlap, Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.liveness import planning_problem, timeline_of
+from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.verification.terms import prove_by_terms
-from tflm_planner.verification.terms.layout import ArenaLayout
+from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
 from tflm_planner.verification.terms.machine import Machine, PartedError
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
@@ -47,11 +51,11 @@ def layouts(model: Model, seed: int, count: int) -> Iterator[ArenaLayout]:
     problem = planning_problem(line, HOST.input_overlaps_of)
     first = placement_of(line, carried_plan(model) or {}).plan
     rng = np.random.default_rng(seed)
-    yield ArenaLayout(model, HOST)
+    yield layout_of(model, HOST)
     for _ in range(count):
         offsets = spoil(first, problem, rng).offsets
         run(model, AttachPlan(dict(zip(line.planned, offsets, strict=False))))
-        yield ArenaLayout(model, HOST)
+        yield layout_of(model, HOST)
 
 
 def ends(model: Model, memories: list[Memory]) -> tuple[list[list[Values]], int]:
@@ -120,7 +124,7 @@ def _pairs(
 )
 def test_what_is_the_same_everywhere_is_computed_once(data: bytes) -> None:
     model = read_model(planned(data).data)
-    layout = ArenaLayout(model, HOST)
+    layout = layout_of(model, HOST)
     (alone,), once = ends(model, [arena(layout)])
     together, made = ends(model, [apart(model), arena(layout), arena(layout, late=True)])
     assert all(are_same(alone, other) for other in together)
@@ -148,3 +152,22 @@ def test_memories_that_turn_a_loop_another_time_are_proved_one_by_one() -> None:
             assert status == ("equal" if equal else "different")
             seen[status] += 1
     assert min(seen.values()) >= 5 and len(seen) == 3, seen
+
+
+def test_plans_that_a_lax_validator_permits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A problem that lets all lie over all."""
+
+    def lax(timeline: Timeline, _: object) -> Problem:
+        buffers = planning_problem(timeline).buffers
+        pairs = itertools.combinations(range(len(buffers)), 2)
+        return Problem(buffers, tuple(Overlap(i, j, -UNBOUNDED, UNBOUNDED) for i, j in pairs))
+
+    data = random_model(4, steps=8)
+    file = planned(data).data
+    right = [*proofs_of_plans(read_model(data), read_model(file), HOST, 2, 24)]
+    monkeypatch.setattr(legal_plans, "planning_problem", lax)
+    wrong = [*proofs_of_plans(read_model(data), read_model(file), HOST, 2, 24)]
+    assert len(right) >= 8 and len(wrong) == 24
+    assert {proof.status for proof in right} == {"equal"}
+    assert sum(proof.status == "different" for proof in wrong) > 12
+    assert all(proof.detail for proof in wrong if proof.status == "different")

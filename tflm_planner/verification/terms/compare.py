@@ -27,7 +27,7 @@ from tflm_planner.verification.ends import differing_ends
 from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
 from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.layout import ArenaLayout
+from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
 from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
@@ -304,7 +304,7 @@ class _Comparison:
         for way in ways:
             if way.in_arena and self._kernels is not None:
                 if self._layout is None:
-                    self._layout = ArenaLayout(self._result, self._kernels)
+                    self._layout = layout_of(self._result, self._kernels)
                 late = way.late_copies
                 stores.append(
                     ArenaStore(self._layout, self._mixer, self._symbols, late_copies=late)

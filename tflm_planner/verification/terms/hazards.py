@@ -17,17 +17,16 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops import Sharing, sharings
 from tflm_planner.tflm.kernels.contracts import replays
 from tflm_planner.tflm.kernels.reference import REFERENCE
-from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.tflm.target_kernels import TargetKernels
 
 Lost = npt.NDArray[np.bool_]
 
 
 class Hazards:
-    """Of one plan (tensor -> bytes). Loops ask for the same operators again and again."""
+    """Of one plan (tensor -> its bytes). Loops ask for the same operators again and again."""
 
-    def __init__(self, place: Mapping[Tensor, int], kernels: TargetKernels) -> None:
-        self._place = place
+    def __init__(self, parts: Mapping[Tensor, slice], kernels: TargetKernels) -> None:
+        self._parts = parts
         self._builds = tuple(dict.fromkeys((*kernels.builds, REFERENCE)))
         self._known: dict[tuple[Op, Tensor], Lost | None] = {}
         self._collisions: dict[Op, list[slice]] = {}
@@ -40,13 +39,14 @@ class Hazards:
         return self._known[key]
 
     def _find_lost_bytes(self, op: Op, operand: Tensor) -> Lost | None:
-        size = planned_bytes(operand)
-        lost = np.zeros(size, bool)
+        part = self._parts[operand]
+        lost = np.zeros(part.stop - part.start, bool)
         for result in op.outputs:
-            if result is operand or result not in self._place:
+            over = self._parts.get(result)
+            if over is None or result is operand:
                 continue
-            above = self._place[result] - self._place[operand]
-            low, high = max(above, 0), min(above + planned_bytes(result), size)
+            above = over.start - part.start
+            low, high = max(above, 0), min(over.stop, part.stop) - part.start
             if low < high and not self._is_shared(op, operand, result):
                 overwritten = self._by_order(op, operand, result, -above, low, high)
                 lost[low:high] |= overwritten & ~self._stay(op, operand, result)[low:high]
@@ -55,17 +55,19 @@ class Hazards:
     def _stay(self, op: Op, operand: Tensor, result: Tensor) -> Lost:
         """Bytes of an operand that lie in another one of which the operator copies each byte onto
         itself: a part of it, say, that goes elsewhere into the result too."""
-        stay = np.zeros(planned_bytes(operand), bool)
+        part = self._parts[operand]
+        stay = np.zeros(part.stop - part.start, bool)
         for s in sharings(op):
             if s.same_bytes and s.result is result and self._distance(s) == s.distance:
-                start = self._place[s.operand] - self._place[operand]
-                stay[max(start, 0) : max(start + planned_bytes(s.operand), 0)] = True
+                copied = self._parts[s.operand]
+                start, stop = copied.start - part.start, copied.stop - part.start
+                stay[max(start, 0) : max(stop, 0)] = True
         return stay
 
     def _distance(self, sharing: Sharing) -> int | None:
         """How far above its operand a result lies."""
-        operand = self._place.get(sharing.operand)
-        return None if operand is None else self._place[sharing.result] - operand
+        operand = self._parts.get(sharing.operand)
+        return None if operand is None else self._parts[sharing.result].start - operand.start
 
     def _is_shared(self, op: Op, operand: Tensor, result: Tensor) -> bool:
         """Whether the result lies as it may in the operand, or in another one in the same place."""
@@ -77,8 +79,7 @@ class Hazards:
         )
 
     def _is_one_place(self, first: Tensor, second: Tensor) -> bool:
-        places = self._place.get(first), self._place.get(second)
-        return places[0] == places[1] and planned_bytes(first) == planned_bytes(second)
+        return self._parts.get(first) == self._parts.get(second)
 
     def _by_order(
         self, op: Op, operand: Tensor, result: Tensor, below: int, low: int, high: int
@@ -106,11 +107,7 @@ class Hazards:
         return self._collisions[op]
 
     def _find_collisions(self, op: Op) -> list[slice]:
-        parts = [
-            (self._place[t], self._place[t] + planned_bytes(t))
-            for t in op.outputs
-            if t in self._place
-        ]
+        parts = [(p.start, p.stop) for t in op.outputs if (p := self._parts.get(t)) is not None]
         shared: list[slice] = []
         for i, (low, high) in enumerate(parts):
             for other_low, other_high in parts[i + 1 :]:

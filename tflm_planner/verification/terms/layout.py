@@ -5,7 +5,7 @@ from __future__ import annotations
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.tflm.liveness import planned_bytes, timeline_of
-from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.placement import Placement, placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.terms.allowance import check_cells
@@ -14,27 +14,25 @@ from tflm_planner.verification.terms.values import InexpressibleError
 
 
 class ArenaLayout:
-    """The bytes of everything that lies in an arena, by the plan that a model carries when this is
-    made. head: how many there are. scratch: bytes of each operator's buffers. hazards: what its
-    operators overwrite before they have read it. InexpressibleError for a plan that nobody here
-    follows."""
+    """The bytes of everything that lies in an arena. head: how many there are. scratch: bytes of
+    each operator's buffers. hazards: what its operators overwrite before they have read it."""
 
-    def __init__(self, model: Model, kernels: TargetKernels) -> None:
-        offsets = carried_plan(model) or {}
-        if any(t.is_variable for t in offsets):
-            raise InexpressibleError("the plan places variables, which keep what they hold")
-        line = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
-        placement = placement_of(line, offsets)
+    def __init__(self, placement: Placement, kernels: TargetKernels, file_size: int) -> None:
+        """InexpressibleError for a placement that nobody here follows. file_size: which bounds how
+        large an arena may be (`check_size`)."""
+        line = placement.timeline
         if min(placement.offsets, default=0) < 0:
             raise InexpressibleError("the plan places a tensor below the arena")
-        place = dict(zip(line.planned, placement.offsets, strict=False))
+        self._parts = {
+            tensor: slice(at, at + planned_bytes(tensor))
+            for tensor, at in zip(line.planned, placement.offsets, strict=False)
+        }
         self.head = max(placement.head, 0)
         self.scratch: dict[Op, list[slice]] = {}
         for scratch, at in zip(line.scratch, placement.scratch_offsets, strict=True):
             self.scratch.setdefault(scratch.op, []).append(slice(at, at + scratch.size))
-        self.hazards = Hazards(place, kernels)
-        self._parts = {t: slice(at, at + planned_bytes(t)) for t, at in place.items()}
-        self._file_size = model.file_size
+        self.hazards = Hazards(self._parts, kernels)
+        self._file_size = file_size
 
     def part(self, tensor: Tensor) -> slice | None:
         """The bytes of a tensor; None for one that has no place."""
@@ -43,3 +41,12 @@ class ArenaLayout:
     def check_size(self) -> None:
         """InexpressibleError if the arena is too large for the file."""
         check_cells(self.head, self._file_size)
+
+
+def layout_of(model: Model, kernels: TargetKernels) -> ArenaLayout:
+    """By the plan that a model carries. InexpressibleError as above."""
+    offsets = carried_plan(model) or {}
+    if any(t.is_variable for t in offsets):
+        raise InexpressibleError("the plan places variables, which keep what they hold")
+    line = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+    return ArenaLayout(placement_of(line, offsets), kernels, model.file_size)

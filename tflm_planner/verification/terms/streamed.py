@@ -31,7 +31,7 @@ from tflm_planner.verification.terms.compare import (
     first_unequal,
 )
 from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.layout import ArenaLayout
+from tflm_planner.verification.terms.layout import layout_of
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
@@ -100,7 +100,7 @@ class _PairComparison:
     def _difference(self, late: bool) -> Difference | None:
         halves = self._halves
         expected, at_boundary, state = self._run_original()
-        layout = ArenaLayout(halves.back, self._kernels)
+        layout = layout_of(halves.back, self._kernels)
         arena = ArenaStore(layout, self._mixer, self._symbols, late_copies=late)
         back = Machine(halves.back, arena, allowance=self._allowance())
         try:
@@ -147,7 +147,7 @@ class _PairComparison:
         front, strips = self._halves.front, self._halves.strips
         boundary, room = self._halves.back.main.inputs
         arena = ArenaStore(
-            ArenaLayout(front, self._kernels),
+            layout_of(front, self._kernels),
             self._mixer,
             self._symbols,
             back.room_in(room),
