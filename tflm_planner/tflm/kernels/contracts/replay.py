@@ -72,8 +72,8 @@ class AccessReplay:
 
 def replay_safe(op: Op, build: KernelBuild, below: int) -> bool:
     """Whether `op` computes the right bits in `build` when its result starts `below` bytes
-    below its data operand (negative: above). False where its order of reads and writes is not known and the two
-    share a byte."""
+    below its data operand (negative: above). False where its order of reads and writes is not
+    known and the two share a byte."""
     kernel_replay = replays(op, build)
     if kernel_replay:
         return all(replay.safe(below) for replay in kernel_replay)
