@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.aliases import copies
 from tflm_planner.tflm.kernels.contracts import replay_safe
@@ -124,7 +125,7 @@ class RemainingCopies:
     def turn_bytes(self, op: Op) -> float:
         """Bytes of the variables that a turn of a WHILE copies from body to caller, from caller
         to condition and from caller to body; each of the three ways counts a third."""
-        condition, body = (op.graphs.get(f"{n}SubgraphIndex", []) for n in ("cond", "body"))
+        condition, body = (op.graphs.get(name, []) for name in (CONDITION, BODY))
         moved = 0.0
         if len(condition) == 1 and len(body) == 1:
             variables = zip(
