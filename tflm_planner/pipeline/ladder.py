@@ -215,7 +215,7 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
 def _attempt(climb: Climb, step: _Step) -> Rung:
     """Search this rung and return its figure. If the inputs alone exceed the limit, the rung is
     returned unsearched, with a remark."""
-    limit, inputs = climb.options.arena_limit or 0, climb.planned.inspection.limits.inputs
+    limit, inputs = climb.options.arena_limit or 0, climb.planned.inspection.limits.input_bytes
     try:
         if not isinstance(step.options, StreamOptions) and inputs > limit:
             return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")

@@ -84,14 +84,15 @@ class MemoryMap:
 class HeadLimits:
     """Floors of the head that no plan of a kind can go below (None: not known).
 
-    inputs: all model inputs together. order: live bytes at the peak, operators in file order.
-    best_order: the same for the best order. overlap: when outputs may also trail inputs.
+    input_bytes: all model inputs together. file_order_bytes: live bytes at the peak, operators in
+    file order. best_order_bytes: the same for the best order. overlap_bytes: when outputs may also
+    trail inputs.
     """
 
-    inputs: int
-    order: int | None
-    best_order: int | None
-    overlap: int | None
+    input_bytes: int
+    file_order_bytes: int | None
+    best_order_bytes: int | None
+    overlap_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     operators."""
     title = f"What less {front.objective} costs on {report.target}"
     budget = report.arena_limit if front.objective == "arena" else None
-    picture = pareto_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
+    picture = pareto_svg(front, inputs=report.limits.input_bytes, budget=budget, title=title)
     columns = Column("bytes", "n"), Column("instructions", "n"), Column("how")
     rows = [
         Row(
