@@ -63,7 +63,7 @@ def row(path: Path, report: Report, seconds: float) -> str:
         real(before, after),
         f"{bound:,}",
         proof,
-        f"{report.limits.overlap:,}",
+        f"{report.limits.overlap_bytes:,}",
         f"{before.arena.arena:,}",
         f"{after.arena.arena:,}",
         "changed" if report.order.changed else "kept",

@@ -138,7 +138,13 @@ def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
     own = min((p for p in report.front.points if not p.added), key=lambda p: p.size)
     chosen = next(p for p in report.front.points if p.role == "chosen")
     floor = streamed(data, on)
-    limits = (stock.limits.inputs, stock.limits.order, peak, stock.limits.overlap, floor)
+    limits = (
+        stock.limits.input_bytes,
+        stock.limits.file_order_bytes,
+        peak,
+        stock.limits.overlap_bytes,
+        floor,
+    )
     least = min(plain.arena, overlap.arena, own.size, after.arena.arena)
     firmware_limit = floor + stock.arena.tail
     cells = [

@@ -73,7 +73,11 @@ class Session:
     def _inspected(self, target: Target) -> Json:
         found = looking.inspect(self._data, kernels_of(target))
         limits = found.limits
-        floors = {"order": limits.order, "best_order": limits.best_order, "inputs": limits.inputs}
+        floors = {
+            "order": limits.file_order_bytes,
+            "best_order": limits.best_order_bytes,
+            "inputs": limits.input_bytes,
+        }
         return _arena(found.arena) | {
             "map": _map(found.map),
             "floors": floors,

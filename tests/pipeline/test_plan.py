@@ -58,7 +58,11 @@ def assert_as_predicted(report):
 def test_cnn_reaches_its_bound(cnn):
     report = api.plan(cnn, options=options()).report
     assert (report.before.head, report.after.head) == (99_072, 78_336)
-    assert report.after.head == report.allocation.solution.lower_bound == report.limits.best_order
+    assert (
+        report.after.head
+        == report.allocation.solution.lower_bound
+        == report.limits.best_order_bytes
+    )
     assert report.order.changed and report.order.optimal and report.allocation.solution.optimal
     assert_as_predicted(report)
     assert report.verified and all(c.outputs_vary for c in report.checks)

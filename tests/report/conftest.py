@@ -68,7 +68,9 @@ def report(before: MemoryMap, after: MemoryMap) -> Report:
             7_489_664,
         ),
         after=Side(6, 7, 300_800, arena(55296), host(55296), after, 7_500_000),
-        limits=HeadLimits(inputs=27648, order=55296, best_order=55296, overlap=36864),
+        limits=HeadLimits(
+            input_bytes=27648, file_order_bytes=55296, best_order_bytes=55296, overlap_bytes=36864
+        ),
         order=ChosenOrder("exact", False, 55296, 55296, True),
         allocation=Allocation(
             Solution(Plan(()), 55296, 55296, True, "exact"), ("block/3 in block/2",), ("b",), 1

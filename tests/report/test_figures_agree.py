@@ -78,7 +78,7 @@ def faults_of_map(drawn: MemoryMap) -> list[str]:
 
 def faults_of_limits(limits: HeadLimits, head: int) -> list[str]:
     """L1 alone may lie above the head: nothing is shared there."""
-    floors = {"L0": limits.inputs, "L2": limits.best_order, "L3": limits.overlap}
+    floors = {"L0": limits.input_bytes, "L2": limits.best_order_bytes, "L3": limits.overlap_bytes}
     return [f"{k} {v} above {head}" for k, v in floors.items() if v is not None and v > head]
 
 
@@ -173,7 +173,7 @@ def test_the_input_is_a_floor_for_everything() -> None:
                 search_budget=SMALL,
             )
             report = planned(data, TARGETS[0], tiles=tiles)
-            assert report.after.head >= report.limits.inputs > 0
+            assert report.after.head >= report.limits.input_bytes > 0
 
 
 # --- advice ---------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_what_is_not_known_is_null(report: Report) -> None:
     unknown = replace(
         report,
         budget=None,
-        limits=replace(report.limits, best_order=None, overlap=None),
+        limits=replace(report.limits, best_order_bytes=None, overlap_bytes=None),
         before=replace(report.before, host=HostRuntime(report.before.arena)),
     )
     document = to_json(unknown)

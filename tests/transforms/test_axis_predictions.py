@@ -15,12 +15,12 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.generator import random_model
 from tests.transforms.tiled import RARE_KINDS, SUM_KINDS, outputs_of_both, quick_differences, tiled
+from tflm_planner.model.draft import region_results
 from tflm_planner.model.ir import Graph, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.transforms.axis_graph import REDUCE, PartitionScheme, axis_graph, schemes_along
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
-from tflm_planner.transforms.tile.tiler import region_results
 from tflm_planner.verification.tolerance import Differences, Tolerance
 
 pytestmark = pytest.mark.slow

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from tflm_planner.cost.loops import turns
 from tflm_planner.model.ir import Graph, Model, Op
+from tflm_planner.model.options import BODY, CONDITION
 
 MOST_EVENTS = 1 << 20
 
@@ -41,7 +42,7 @@ def _list_started(graph: Graph) -> Iterator[Op]:
         often = turns(op) if op.kind == "WHILE" else None
         if often is None:
             raise _UnknownError
-        condition, body = (op.graphs[f"{w}SubgraphIndex"][0] for w in ("cond", "body"))
+        condition, body = op.graphs[CONDITION][0], op.graphs[BODY][0]
         yield from _list_started(condition)
         for _ in range(often):
             yield from _list_started(body)

@@ -52,7 +52,7 @@ class Ran:
 
 
 class Engine(Protocol):
-    """TFLM behind the protocol. Every method may raise Refusal."""
+    """TFLM behind the protocol. Every method may raise RefusedRequest."""
 
     def load(self, data: bytes, arena: int) -> Loaded:
         """An interpreter for a model in an arena of so many bytes, tensors allocated."""

@@ -307,3 +307,15 @@ def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
         elif reads & (outside | results):
             outside |= set(op.outputs)
     return True
+
+
+def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:
+    """The results of some operators that other operators, or the graph's outputs, need."""
+    inner = set(ops)
+    graph_outputs = set(graph.outputs)
+    return [
+        t
+        for op in ops
+        for t in op.outputs
+        if t in graph_outputs or any(c not in inner for c in t.consumers)
+    ]

@@ -31,7 +31,7 @@ def advice(inspection: Inspection) -> list[str]:
     if not inspection.map.steps or not inspection.map.blocks:
         return notes
     notes.append(_peak(inspection.map))
-    inputs = inspection.limits.inputs
+    inputs = inspection.limits.input_bytes
     if inputs >= _LARGE_SHARE * arena.head:
         notes.append(
             f"the input is {inputs:,} of {figure(arena.head, arena.head_bound)} of head: no order, "

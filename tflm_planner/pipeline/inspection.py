@@ -83,10 +83,14 @@ def _limits(model: Model, timeline: Timeline, *, dialect: bool) -> HeadLimits:
     without_overlaps = Problem.of(posed.buffers)
     inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in timeline.spans)
     if dialect:
-        return HeadLimits(inputs=inputs, order=None, best_order=None, overlap=None)
+        return HeadLimits(
+            input_bytes=inputs, file_order_bytes=None, best_order_bytes=None, overlap_bytes=None
+        )
     peak = max((size for _, size in live_bytes(without_overlaps)), default=0)
     overlap = None if shares_by_calls(model) else live_between_operators(timeline, posed.overlaps)
-    return HeadLimits(inputs=inputs, order=peak, best_order=None, overlap=overlap)
+    return HeadLimits(
+        input_bytes=inputs, file_order_bytes=peak, best_order_bytes=None, overlap_bytes=overlap
+    )
 
 
 def _distinct(tensors: list[Tensor]) -> list[Tensor]:

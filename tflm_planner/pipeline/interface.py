@@ -233,7 +233,7 @@ def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> In
 
     >>> from tflm_planner import inspect
     >>> found = inspect("tests/models/cnn_int8.tflite", target="nano33ble")
-    >>> found.arena.bytes, found.limits.inputs, found.limits.best_order
+    >>> found.arena.bytes, found.limits.input_bytes, found.limits.best_order_bytes
     (122012, 6912, 73728)
     """
     return api.inspect(model, api.kernels_of(_target(target)))

@@ -213,7 +213,7 @@ def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
 def _attempt(parts: LadderParts, step: _Step) -> Rung:
     """Search this rung and return its figure. If the inputs alone exceed the limit, the rung is
     returned unsearched, with a remark."""
-    limit, inputs = parts.options.arena_limit or 0, parts.planned.inspection.limits.inputs
+    limit, inputs = parts.options.arena_limit or 0, parts.planned.inspection.limits.input_bytes
     try:
         if not isinstance(step.options, StreamOptions) and inputs > limit:
             return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")

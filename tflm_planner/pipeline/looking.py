@@ -75,7 +75,7 @@ def inspect(source: Source, kernels: TargetKernels | None = None) -> Inspection:
     if shares_by_calls(model) or any(op.kind == ETHOS_U for op in model.ops()):
         return inspection  # no order of its own can be looked for
     lowest = _order(read_model(data, to_look_at=True), kernels)
-    return replace(inspection, limits=replace(inspection.limits, best_order=lowest))
+    return replace(inspection, limits=replace(inspection.limits, best_order_bytes=lowest))
 
 
 @dataclass(frozen=True)

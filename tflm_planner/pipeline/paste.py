@@ -32,7 +32,7 @@ from tflm_planner.tflm.versions import (
 from tflm_planner.transforms.attach_plan import carried_plan
 
 _ARDUINO_LIBRARY = "arduino-2023"
-"""What the names of boards begin with whose library manager has a library of its own."""
+"""The TFLM version, and the target, of the library that Arduino's library manager offers."""
 
 
 def paste_of(model: Model, arena: Arena, target: Target) -> Paste:

@@ -133,10 +133,10 @@ def _limits(before: Inspection, planned: PlannedFile) -> HeadLimits:
     """Floors of the head. Where operators call graphs, that of the best order is not known."""
     by_calls = shares_by_calls(planned.inspection.model)
     return HeadLimits(
-        inputs=before.limits.inputs,
-        order=before.limits.order,
-        best_order=None if by_calls else planned.memory_plan.order.lower_bound,
-        overlap=planned.inspection.limits.overlap,
+        input_bytes=before.limits.input_bytes,
+        file_order_bytes=before.limits.file_order_bytes,
+        best_order_bytes=None if by_calls else planned.memory_plan.order.lower_bound,
+        overlap_bytes=planned.inspection.limits.overlap_bytes,
     )
 
 

@@ -84,13 +84,13 @@ class MemoryMap:
 class HeadLimits:
     """Floors of the head that no plan of a kind can go below, in bytes. None: not known."""
 
-    inputs: int
+    input_bytes: int
     """All model inputs together."""
-    order: int | None
+    file_order_bytes: int | None
     """Live bytes at the peak, operators in file order."""
-    best_order: int | None
+    best_order_bytes: int | None
     """The same for the best order."""
-    overlap: int | None
+    overlap_bytes: int | None
     """The same where results may also overlap their operands from a distance on."""
 
 

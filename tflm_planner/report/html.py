@@ -171,7 +171,7 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     operators."""
     title = f"What less {front.objective} costs on {report.target}"
     limit = report.arena_limit if front.objective == "arena" else None
-    picture = pareto_svg(front, inputs=report.limits.inputs, arena_limit=limit, title=title)
+    picture = pareto_svg(front, inputs=report.limits.input_bytes, arena_limit=limit, title=title)
     columns = Column("bytes", "n"), Column("instructions", "n"), Column("how many regions changed")
     rows = [
         Row(

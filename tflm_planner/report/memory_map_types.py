@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from tflm_planner.report.json_types import BoundJson, CannotRun, Count, Notes, Version
 from tflm_planner.support.documents import Document, says
 
@@ -57,18 +59,20 @@ class MapJson(Document):
 class LimitsJson(Document):
     """Floors of the head, in bytes, that no plan of a kind can go below."""
 
-    inputs: Annotated[Count, says("L0, bytes: all model inputs together.")]
-    order: Annotated[
+    input_bytes: Annotated[Count, says("L0, bytes: all model inputs together.")] = msgspec.field(
+        name="inputs"
+    )
+    file_order_bytes: Annotated[
         Count | None,
         says("L1, bytes: live bytes at the peak, operators in file order (null: not known)."),
-    ]
-    best_order: Annotated[
+    ] = msgspec.field(name="order")
+    best_order_bytes: Annotated[
         Count | None, says("L2, bytes: the same for the best order (null: not known).")
-    ]
-    overlap: Annotated[
+    ] = msgspec.field(name="best_order")
+    overlap_bytes: Annotated[
         Count | None,
         says("L3, bytes: when outputs may also trail inputs inside an operator (null: not known)."),
-    ]
+    ] = msgspec.field(name="overlap")
 
 
 class InspectionJson(Document):

@@ -79,10 +79,25 @@ def count(number: int, one: str, many: str) -> str:
 def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ...]:
     """The floors L0 to L3: short name, title, bytes (None: not known), what it means."""
     return (
-        ("L0", "inputs", limits.inputs, "all model inputs together"),
-        ("L1", "file order", limits.order, "as the file came, in its order, nothing shared"),
-        ("L2", "best order", limits.best_order, "any order, all sharing that the target allows"),
-        ("L3", "overlap", limits.overlap, "this order, whatever operands and results may share"),
+        ("L0", "inputs", limits.input_bytes, "all model inputs together"),
+        (
+            "L1",
+            "file order",
+            limits.file_order_bytes,
+            "as the file came, in its order, nothing shared",
+        ),
+        (
+            "L2",
+            "best order",
+            limits.best_order_bytes,
+            "any order, all sharing that the target allows",
+        ),
+        (
+            "L3",
+            "overlap",
+            limits.overlap_bytes,
+            "this order, whatever operands and results may share",
+        ),
     )
 
 

@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tflm_planner.model.ir import Graph, Op, Tensor
-from tflm_planner.model.options import BODY, CONDITION
+from tflm_planner.model.options import BODY, CONDITION, ELSE, THEN
 
 Span = tuple[int, int]
 """First and last scope, both included."""
@@ -95,7 +95,7 @@ def while_calls(
     for op in ops:
         if op.kind != "WHILE" or len(scopes.get(op, ())) != 1:
             continue
-        graphs = [op.graphs.get(f"{name}SubgraphIndex", []) for name in ("cond", "body")]
+        graphs = [op.graphs.get(name, []) for name in (CONDITION, BODY)]
         if [len(g) for g in graphs] != [1, 1] or graphs[0][0] is graphs[1][0]:
             continue
         condition, body = graphs[0][0], graphs[1][0]
@@ -157,7 +157,7 @@ def if_calls(
     for op in ops:
         if op.kind != "IF" or len(scopes.get(op, ())) != 1:
             continue
-        graphs = [g for name in ("then", "else") for g in op.graphs.get(f"{name}SubgraphIndex", [])]
+        graphs = [g for name in (THEN, ELSE) for g in op.graphs.get(name, [])]
         has_two_branches = len(graphs) == 2 and graphs[0] is not graphs[1]
         if has_two_branches and all(
             len(entered.get(g, ())) == 1

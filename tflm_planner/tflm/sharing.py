@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import BODY, CONDITION
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.aliases import copies
 from tflm_planner.tflm.kernels.contracts import replay_safe
@@ -26,18 +27,19 @@ from tflm_planner.tflm.target_kernels import TargetKernels
 
 @dataclass(frozen=True, slots=True)
 class SharedMemory:
-    """`result` and `operand` of `op` overlap; the result starts `distance` bytes below."""
+    """`result` and `operand` of `op` overlap. below: bytes by which the result starts below the
+    operand; negative: above."""
 
     op: Op
     operand: Tensor
     result: Tensor
-    distance: int
+    below: int
 
     def __str__(self) -> str:
-        if self.distance == 0:
+        if self.below == 0:
             return f"{self.result.name} in {self.operand.name}"
-        where = "below" if self.distance > 0 else "into"
-        return f"{self.result.name} {abs(self.distance)} bytes {where} {self.operand.name}"
+        where = "below" if self.below > 0 else "into"
+        return f"{self.result.name} {abs(self.below)} bytes {where} {self.operand.name}"
 
 
 def taken_aliases(timeline: Timeline, offsets: dict[Tensor, int]) -> Iterator[SharedMemory]:
@@ -49,7 +51,7 @@ def taken_aliases(timeline: Timeline, offsets: dict[Tensor, int]) -> Iterator[Sh
     }
     for s in candidates.values():
         shared = _overlap_of(s.operand, s.result, offsets)
-        if shared is not None and shared.distance == -s.distance:
+        if shared is not None and shared.below == -s.distance:  # distance counts upwards
             yield shared
 
 
@@ -91,7 +93,7 @@ def replay_all(input_overlaps: list[SharedMemory], kernels: TargetKernels) -> in
     """
     for shared in input_overlaps:
         for build in kernels.builds:
-            if not replay_safe(shared.op, build, shared.distance):
+            if not replay_safe(shared.op, build, shared.below):
                 raise UnsoundPlanError(
                     f"{shared.op.label}: {shared} loses bytes with {build.name} kernels; "
                     "please report it, and plan with --no-overlap until it is mended"
@@ -101,10 +103,10 @@ def replay_all(input_overlaps: list[SharedMemory], kernels: TargetKernels) -> in
 
 def _overlap_of(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> SharedMemory | None:
     """The pair, if their true bytes overlap."""
-    distance = offsets[operand] - offsets[result]
-    overlap = -planned_bytes(operand) < distance < planned_bytes(result)
+    below = offsets[operand] - offsets[result]
+    overlap = -planned_bytes(operand) < below < planned_bytes(result)
     assert result.producer is not None
-    return SharedMemory(result.producer, operand, result, distance) if overlap else None
+    return SharedMemory(result.producer, operand, result, below) if overlap else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class RemainingCopies:
     def turn_bytes(self, op: Op) -> float:
         """Bytes of the variables that a turn of a WHILE copies from body to caller, from caller
         to condition and from caller to body; each of the three ways counts a third."""
-        condition, body = (op.graphs.get(f"{n}SubgraphIndex", []) for n in ("cond", "body"))
+        condition, body = (op.graphs.get(name, []) for name in (CONDITION, BODY))
         moved = 0.0
         if len(condition) == 1 and len(body) == 1:
             variables = zip(

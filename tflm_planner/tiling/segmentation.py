@@ -7,7 +7,7 @@ Under a cap on the head, what segments add to the tail and to the instructions s
 tail for every number of instructions is found exactly, position by position; over all caps that
 matter this is the whole front of arena against latency. Two things are rounded or left out:
 instructions are counted in steps (rounded up), and segments affect each other at their borders,
-which no sum shows. This module knows numbers, not operators.
+which no sum shows. It computes with numbers alone; how a segment runs is only its key.
 """
 
 from __future__ import annotations

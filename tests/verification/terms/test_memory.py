@@ -89,7 +89,7 @@ def test_an_overlap_inside_a_kernel_is_as_close_as_it_may_be(target: str) -> Non
             operand, result = (_index(model, t) for t in (shared.operand, shared.result))
             closer = forged(made, lambda m, at, o=operand, r=result: _closer(m, at, o, r))
             (limit,) = (o.low for o in on.input_overlaps_of(shared.op))
-            if shared.distance - 16 < limit:
+            if shared.below - 16 < limit:
                 assert proof(data, closer, on).status == "different"
                 found += 1
     assert found >= 2

@@ -4,7 +4,8 @@
                                 -> one part count each, for the fewest bytes of the whole model
 
 The search of segments tiles intervals of one schedule, in the order that is best for the untiled
-model. Here the order follows the tiles. This module must not know how tiles are made.
+model. Here the order follows the tiles. To this module tiles are a region, its splits and a number
+of parts; `transforms.tile` makes them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from tflm_planner.cost import cost_of_case
 from tflm_planner.cost.case import Case, Operand
+from tflm_planner.model.draft import region_results
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
@@ -32,7 +34,6 @@ from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.transforms.tile.tiler import region_results
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_planner.model.draft import Draft
+from tflm_planner.model.draft import Draft, region_results
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.axis_rules import Range
 from tflm_planner.transforms.tile.box_plan import BoxPlan, Cutting
@@ -220,15 +220,3 @@ def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
     """The pieces of a result that tile `k` makes. All results grow at the same pace, though one may
     have fewer rows, and so fewer pieces, than another."""
     return boxes[k * len(boxes) // tiles : (k + 1) * len(boxes) // tiles]
-
-
-def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:
-    """The results of some operators that other operators, or the graph's outputs, need."""
-    inner = set(ops)
-    graph_outputs = set(graph.outputs)
-    return [
-        t
-        for op in ops
-        for t in op.outputs
-        if t in graph_outputs or any(c not in inner for c in t.consumers)
-    ]

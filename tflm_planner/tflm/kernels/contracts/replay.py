@@ -42,15 +42,15 @@ class AccessReplay:
     last_read: Times
     first_write: Times
 
-    def safe(self, distance: int) -> bool:
-        """Whether no byte is overwritten before its last read, with the result `distance` bytes
-        below the operand (above, when negative)."""
-        low = max(0, -distance)
-        high = min(len(self.last_read), len(self.first_write) - distance)
+    def safe(self, below: int) -> bool:
+        """Whether no byte is overwritten before its last read when the result starts `below` bytes
+        below the operand (negative: above)."""
+        low = max(0, -below)
+        high = min(len(self.last_read), len(self.first_write) - below)
         if high <= low:
             return True
         reads = self.last_read[low:high]
-        writes = self.first_write[low + distance : high + distance]
+        writes = self.first_write[low + below : high + below]
         return bool(np.all(writes > reads))
 
     def smallest(self, step: int = 1) -> int:
@@ -70,18 +70,18 @@ class AccessReplay:
         return max(int((below - read_places)[below >= 0].max(initial=-1)), -1)
 
 
-def replay_safe(op: Op, build: KernelBuild, distance: int) -> bool:
-    """Whether `op` computes the right bits in `build` when its result starts `distance` bytes
-    below its data operand. False where its order of reads and writes is not known and the two
-    share a byte."""
+def replay_safe(op: Op, build: KernelBuild, below: int) -> bool:
+    """Whether `op` computes the right bits in `build` when its result starts `below` bytes
+    below its data operand (negative: above). False where its order of reads and writes is not
+    known and the two share a byte."""
     kernel_replay = replays(op, build)
     if kernel_replay:
-        return all(replay.safe(distance) for replay in kernel_replay)
+        return all(replay.safe(below) for replay in kernel_replay)
     if len(op.outputs) != 1:
         return False
     data = next((t for t in op.operands() if not t.is_constant), None)
-    above = data is not None and -distance >= data.nbytes
-    return above or distance >= op.outputs[0].nbytes
+    above = data is not None and -below >= data.nbytes
+    return above or below >= op.outputs[0].nbytes
 
 
 def replays(op: Op, build: KernelBuild) -> list[AccessReplay]:
