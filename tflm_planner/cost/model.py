@@ -10,7 +10,7 @@ measured, or fitted to such (see `measured`). This module must not know passes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -210,24 +210,46 @@ def latency_of(
     """
     runs: dict[Graph, int] = {}
     unknown = _count(model.main, 1, target, runs)
-    rows: list[OpCost] = []
-    total = NOTHING
-    copies = RemainingCopies(offsets or {}, can(target, "skips_copies"))
-    for graph in model.graphs:
-        times = runs.get(graph, 0)
-        for op in graph.ops if times else ():
-            stays = copies.in_place(op)
-            moved = 0.0 if stays else float(sum(t.nbytes for t in op.outputs))
-            if op.kind == "WHILE":
-                moved = copies.turn_bytes(op)
-            each = cost_of(op, target, in_place=stays) + _control(op, target, moved)
-            rows.append(OpCost(op, times, each))
-            total += each.times(times)
+    rows = [
+        OpCost(op, times, each + _control(op, target, moved) if op.graphs else each)
+        for op, times, each, moved in _each_cost(model, target, offsets, runs)
+    ]
+    total = sum((row.each.times(row.runs) for row in rows), NOTHING)
     started = Cost(round(_constant(target, "graph")), 0, 0, 0)
     device = measured_of(target)
     clock = target.board.clock if target.board is not None else None
     clock = clock if device is None else device.hertz
     return Latency(total + started, tuple(rows), unknown, clock)
+
+
+def instructions_of(
+    model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None
+) -> int:
+    """`latency_of(...).instructions`, for whoever asks for hundreds of models."""
+    runs: dict[Graph, int] = {}
+    _count(model.main, 1, target, runs)
+    total = 0
+    for op, times, each, moved in _each_cost(model, target, offsets, runs):
+        control = _control(op, target, moved).instructions if op.graphs else 0
+        total += times * (each.instructions + control)
+    return total + round(_constant(target, "graph"))
+
+
+def _each_cost(
+    model: Model, target: Target, offsets: Mapping[Tensor, int] | None, runs: Mapping[Graph, int]
+) -> Iterator[tuple[Op, int, Cost, float]]:
+    """Each operator that runs, how often, the cost of one run, and bytes that its control flow
+    copies."""
+    copies = RemainingCopies(offsets or {}, can(target, "skips_copies"))
+    for graph in model.graphs:
+        times = runs.get(graph, 0)
+        for op in graph.ops if times else ():
+            stays, moved = copies.in_place(op), 0.0
+            if op.kind == "WHILE":
+                moved = copies.turn_bytes(op)
+            elif op.graphs and not stays:
+                moved = float(sum(t.nbytes for t in op.outputs))
+            yield op, times, cost_of(op, target, in_place=stays), moved
 
 
 def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> int:

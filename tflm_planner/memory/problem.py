@@ -79,20 +79,6 @@ class Problem:
         """The same buffers with other overlaps."""
         return Problem(self.buffers, overlaps, self.neighbours)
 
-    def moment(self, time: int) -> Problem:
-        """The problem of the buffers that live at one time, as if only then."""
-        live = [i for i, b in enumerate(self.buffers) if b.start <= time < b.end]
-        place = {i: at for at, i in enumerate(live)}
-        buffers = (self.buffers[i] for i in live)
-        return Problem(
-            tuple(Buffer(b.name, b.size, time, time + 1) for b in buffers),
-            tuple(
-                Overlap(place[o.first], place[o.second], o.low, o.high)
-                for o in self.overlaps
-                if o.first in place and o.second in place
-            ),
-        )
-
     @cached_property
     def permits(self) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
         """(i, j) -> intervals of allowed `offset[j] - offset[i]`; holds both (i, j) and (j, i)."""
