@@ -10,7 +10,7 @@ measured, or fitted to such (see `measured`). This module must not know passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -32,6 +32,7 @@ from tflm_planner.cost.products import PRODUCTS
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.options import BODY, CONDITION
+from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can
@@ -117,7 +118,34 @@ def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
     """
     if isinstance(target, ProfiledTarget) and isinstance(target.source, Watch):
         target.source.heard(op)
-    return cost_of_case(case_of(op), target, in_place and op.kind in IN_PLACE)
+    return _memo_of(target).cost_of(op, in_place=in_place and op.kind in IN_PLACE)
+
+
+class _CostMemo:
+    """A cache of what operators of each form (`tflm.kernels.forms`) cost on a target: all that a
+    case consists of is the form, and how many scales tensors have."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._by_form: dict[Hashable, Cost] = {}
+
+    def cost_of(self, op: Op, *, in_place: bool) -> Cost:
+        """The cost of one run."""
+        scales = [0 if t is None else len(t.quantization.scales) for t in (*op.inputs, *op.outputs)]
+        form = operator_form(op), in_place, *scales
+        cost = self._by_form.get(form)
+        if cost is None:
+            if len(self._by_form) >= CACHED:
+                self._by_form.clear()
+            cost = cost_of_case(case_of(op), self._target, in_place)
+            self._by_form[form] = cost
+        return cost
+
+
+@lru_cache(maxsize=8)
+def _memo_of(target: Target) -> _CostMemo:
+    """One memory for all models on a target, and few targets at a time."""
+    return _CostMemo(target)
 
 
 @lru_cache(maxsize=CACHED)

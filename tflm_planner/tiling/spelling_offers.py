@@ -7,8 +7,8 @@
       |                 .  as it is
       +--------------------------> bytes that the result must lie below its operand
 
-Networks repeat convolutions of one form (kind, options, types and shapes), and tiles repeat them
-more, so offers are made once for each form. This module knows what kernels allow and cost; it must
+Networks repeat convolutions of one form (`tflm.kernels.forms`), and tiles repeat them more, so
+offers are made once for each form. This module knows what kernels allow and cost; it must
 not know plans.
 """
 
@@ -20,10 +20,11 @@ from itertools import chain
 
 from tflm_planner.cost import cost_of
 from tflm_planner.memory.problem import UNBOUNDED
-from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.ir import Model, Op
 from tflm_planner.support.units import align_up
+from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.transforms.spelling import Spelling, pixels_of, spell
+from tflm_planner.transforms.spelling import Spelling, SpellingRefusedError, pixels_of, spell
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,20 @@ class OfferMemo:
 
     def __init__(self, kernels: TargetKernels) -> None:
         self._kernels = kernels
-        self._known: dict[Hashable, FormOffers] = {}
+        self._known: dict[Hashable, FormOffers | None] = {}
 
-    def of(self, model: Model, op: Op, *, rows: bool) -> FormOffers:
-        """The offers for an operator of the main graph. rows: whether there may be rows. Raises
-        SpellingRefusedError where it cannot be spelled otherwise."""
-        pixels, key = pixels_of(op), (rows, _form(op))
+    def of(self, model: Model, op: Op, *, rows: bool) -> FormOffers | None:
+        """The offers for an operator of the main graph; None where it cannot be spelled otherwise.
+        rows: whether there may be rows."""
+        if op.kind != "CONV_2D":
+            return None
+        key = rows, operator_form(op), *(len(t.quantization.scales) for t in op.operands())
         if key not in self._known:
+            try:
+                pixels = pixels_of(op)
+            except SpellingRefusedError:
+                self._known[key] = None
+                return None
             divisors = _rows_of(pixels) if rows else ()
             self._known[key] = _make_offers(model, op, self._kernels, divisors)
         return self._known[key]
@@ -118,16 +126,3 @@ def _offers(
 
 def _lows(op: Op, kernels: TargetKernels) -> list[int]:
     return [overlap.low for overlap in kernels.input_overlaps_of(op)]
-
-
-def _form(op: Op) -> Hashable:
-    """All that a convolution's kernels, their scratch and their cost depend on: not its weights."""
-    numbers: dict[Tensor, int] = {}
-    tensors = tuple(
-        None if t is None else (
-            numbers.setdefault(t, len(numbers)), t.type, t.shape, t.is_constant, t.is_variable,
-            len(t.quantization.scales), len(t.quantization.zero_points),
-        )
-        for t in (*op.inputs, *op.outputs)
-    )  # fmt: skip
-    return op.kind, op.options.key(), len(op.inputs), tensors

@@ -30,7 +30,7 @@ from tflm_planner.model.ir import Model, Op
 from tflm_planner.tflm.liveness import Timeline, hands_over
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.spelling_offers import FormOffers, Offer, OfferMemo, rate_between
-from tflm_planner.transforms.spelling import Spelling, SpellingRefusedError
+from tflm_planner.transforms.spelling import Spelling
 
 P = TypeVar("P")
 
@@ -128,18 +128,17 @@ def _pointwise(
     model: Model,
     timeline: Timeline,
     problem: Problem,
-    offers_of: Callable[[Op], FormOffers],
+    offers_of: Callable[[Op], FormOffers | None],
 ) -> Iterator[_Pointwise]:
     """The operators of the main graph that gain from another spelling."""
     place = {t: i for i, t in enumerate(timeline.planned)}
     needs = Needs(problem)
     for position, op in enumerate(model.main.ops):
-        try:
-            form = offers_of(op)
-        except SpellingRefusedError:
+        form, operand = offers_of(op), op.inputs[0] if op.inputs else None
+        if form is None or form.freed is None or operand is None:
             continue
-        operand, result = op.inputs[0], op.outputs[0]
-        if form.freed is None or operand is None or not hands_over(op, operand, result, timeline):
+        result = op.outputs[0]
+        if not hands_over(op, operand, result, timeline):
             continue
         need = needs.at(timeline.spans[result].first)
         yield _Pointwise(position, (place[result], place[operand]), need, form.freed, form)
