@@ -8,6 +8,7 @@ from random_problems import brute_force, chain, problems, sliding_chains
 from tests.call_counts import assert_near_linear
 from tflm_planner.memory.allocators import AllocatorOptions, best_of
 from tflm_planner.memory.bounds import (
+    Needs,
     footprint,
     live_bound,
     live_bytes,
@@ -46,6 +47,33 @@ def test_the_footprint_of_a_pair_is_its_smallest_span(problem: Problem) -> None:
         if d in (-b, a) or problem.may_share(0, 1, d)
     ]
     assert footprint(problem, 0, 1) == min(spans)
+
+
+@settings(deadline=None, max_examples=200)
+@given(problems())
+def test_a_moment_needs_its_heaviest_set(problem: Problem) -> None:
+    """Of buffers, and pairs of them in their footprint, that have no permit to each other."""
+    buffers, permits = problem.buffers, problem.permits
+
+    def heaviest(live: list[int]) -> int:
+        if not live:
+            return 0
+        first, *rest = live
+        apart = [k for k in rest if (first, k) not in permits]
+        sets = [heaviest(rest), buffers[first].size + heaviest(apart)]
+        for j in rest:
+            if (first, j) in permits:
+                beside = [k for k in apart if (j, k) not in permits]
+                sets.append(footprint(problem, first, j) + heaviest(beside))
+        return max(sets)
+
+    needs = Needs(problem)
+    most = 0
+    for time in range(max(b.end for b in buffers)):
+        need = heaviest([i for i, b in enumerate(buffers) if b.start <= time < b.end])
+        assert needs.at(time) == need
+        most = max(most, need)
+    assert live_bound(problem) == most
 
 
 @settings(deadline=None, max_examples=300)

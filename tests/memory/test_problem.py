@@ -98,14 +98,6 @@ def test_permits_are_known_from_both_sides() -> None:
     assert problem.permits == {(0, 1): ((2, 3), (5, 6)), (1, 0): ((-3, -2), (-6, -5))}
 
 
-def test_at_one_moment_only_what_lives_then_may_overlap() -> None:
-    buffers = (Buffer("a", 4, 0, 3), Buffer("b", 4, 1, 2), Buffer("c", 4, 2, 3))
-    problem = Problem.of(buffers, (Overlap(0, 1, 0, 0), Overlap(0, 2, 4, 4), Overlap(1, 2, 8, 8)))
-    found = problem.moment(2)
-    assert [b.name for b in found.buffers] == ["a", "c"]
-    assert found.overlaps == (Overlap(0, 1, 4, 4),)
-
-
 def test_a_plan_is_as_high_as_its_highest_byte() -> None:
     problem = Problem.of((Buffer("a", 48, 0, 1), Buffer("b", 16, 0, 1)))
     assert Plan((0, 16)).height(problem) == 48

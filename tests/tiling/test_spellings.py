@@ -8,7 +8,6 @@ import pytest
 
 from tests.conftest import PUBLISHED, needs_tflm
 from tests.transforms.test_tile_odd_graphs import Chain
-from tflm_planner.memory.problem import Buffer, Overlap, Problem
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
@@ -69,14 +68,6 @@ def test_what_gains_nothing_is_not_offered() -> None:
     assert 1 not in {s.op for s in read_again.at(1e9, 0)}
     choice = choice_of(widening(), rows=False)
     assert choice.at(1e9, 0) == (Spelling(1, "dilated"),)
-
-
-def test_a_moment_has_what_lives_then() -> None:
-    buffers = (Buffer("a", 16, 0, 2), Buffer("b", 32, 1, 3), Buffer("c", 48, 2, 4))
-    problem = Problem.of(buffers, (Overlap(0, 1, 0, 0), Overlap(1, 2, 0, 16)))
-    assert problem.moment(2) == Problem.of(
-        (Buffer("b", 32, 2, 3), Buffer("c", 48, 2, 3)), (Overlap(0, 1, 0, 16),)
-    )
 
 
 @dataclass

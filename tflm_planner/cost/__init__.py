@@ -23,6 +23,7 @@ from tflm_planner.cost.model import (
     OpCost,
     cost_of,
     cost_of_case,
+    instructions_of,
     latency_of,
     profile_target,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "case_of",
     "cost_of",
     "cost_of_case",
+    "instructions_of",
     "latency_of",
     "measured_of",
     "profile_notes",

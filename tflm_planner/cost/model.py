@@ -10,7 +10,7 @@ measured, or fitted to such (see `measured`). This module must not know passes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -32,6 +32,7 @@ from tflm_planner.cost.products import PRODUCTS
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.options import BODY, CONDITION
+from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can
@@ -117,7 +118,34 @@ def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
     """
     if isinstance(target, ProfiledTarget) and isinstance(target.source, Watch):
         target.source.heard(op)
-    return cost_of_case(case_of(op), target, in_place and op.kind in IN_PLACE)
+    return _memo_of(target).cost_of(op, in_place=in_place and op.kind in IN_PLACE)
+
+
+class _CostMemo:
+    """A cache of what operators of each form (`tflm.kernels.forms`) cost on a target: all that a
+    case consists of is the form, and how many scales tensors have."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._by_form: dict[Hashable, Cost] = {}
+
+    def cost_of(self, op: Op, *, in_place: bool) -> Cost:
+        """The cost of one run."""
+        scales = [0 if t is None else len(t.quantization.scales) for t in (*op.inputs, *op.outputs)]
+        form = operator_form(op), in_place, *scales
+        cost = self._by_form.get(form)
+        if cost is None:
+            if len(self._by_form) >= CACHED:
+                self._by_form.clear()
+            cost = cost_of_case(case_of(op), self._target, in_place)
+            self._by_form[form] = cost
+        return cost
+
+
+@lru_cache(maxsize=8)
+def _memo_of(target: Target) -> _CostMemo:
+    """One memory for all models on a target, and few targets at a time."""
+    return _CostMemo(target)
 
 
 @lru_cache(maxsize=CACHED)
@@ -210,24 +238,46 @@ def latency_of(
     """
     runs: dict[Graph, int] = {}
     unknown = _count(model.main, 1, target, runs)
-    rows: list[OpCost] = []
-    total = NOTHING
-    copies = RemainingCopies(offsets or {}, can(target, "skips_copies"))
-    for graph in model.graphs:
-        times = runs.get(graph, 0)
-        for op in graph.ops if times else ():
-            stays = copies.in_place(op)
-            moved = 0.0 if stays else float(sum(t.nbytes for t in op.outputs))
-            if op.kind == "WHILE":
-                moved = copies.turn_bytes(op)
-            each = cost_of(op, target, in_place=stays) + _control(op, target, moved)
-            rows.append(OpCost(op, times, each))
-            total += each.times(times)
+    rows = [
+        OpCost(op, times, each + _control(op, target, moved) if op.graphs else each)
+        for op, times, each, moved in _each_cost(model, target, offsets, runs)
+    ]
+    total = sum((row.each.times(row.runs) for row in rows), NOTHING)
     started = Cost(round(_constant(target, "graph")), 0, 0, 0)
     device = measured_of(target)
     clock = target.board.clock if target.board is not None else None
     clock = clock if device is None else device.hertz
     return Latency(total + started, tuple(rows), unknown, clock)
+
+
+def instructions_of(
+    model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None
+) -> int:
+    """`latency_of(...).instructions`, for whoever asks for hundreds of models."""
+    runs: dict[Graph, int] = {}
+    _count(model.main, 1, target, runs)
+    total = 0
+    for op, times, each, moved in _each_cost(model, target, offsets, runs):
+        control = _control(op, target, moved).instructions if op.graphs else 0
+        total += times * (each.instructions + control)
+    return total + round(_constant(target, "graph"))
+
+
+def _each_cost(
+    model: Model, target: Target, offsets: Mapping[Tensor, int] | None, runs: Mapping[Graph, int]
+) -> Iterator[tuple[Op, int, Cost, float]]:
+    """Each operator that runs, how often, the cost of one run, and bytes that its control flow
+    copies."""
+    copies = RemainingCopies(offsets or {}, can(target, "skips_copies"))
+    for graph in model.graphs:
+        times = runs.get(graph, 0)
+        for op in graph.ops if times else ():
+            stays, moved = copies.in_place(op), 0.0
+            if op.kind == "WHILE":
+                moved = copies.turn_bytes(op)
+            elif op.graphs and not stays:
+                moved = float(sum(t.nbytes for t in op.outputs))
+            yield op, times, cost_of(op, target, in_place=stays), moved
 
 
 def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> int:

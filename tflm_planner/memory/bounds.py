@@ -168,13 +168,27 @@ class Needs:
         self.partners: dict[int, list[int]] = {}
         for i, j in problem.permits:
             self.partners.setdefault(i, []).append(j)
-        self._footprints = {pair: footprint(problem, *pair) for pair in problem.permits}
+        self._footprints: dict[tuple[int, int], int] = {}
+        for i, j in problem.permits:
+            if i < j:
+                self._footprints[i, j] = self._footprints[j, i] = footprint(problem, i, j)
         self._known: dict[frozenset[int], int] = {}
 
     @cached_property
     def moments(self) -> list[tuple[int, list[int]]]:
         """(bytes of live buffers without permits, live buffers with permits) at each start."""
         return list(_linked_live_sets(self.problem, self.partners))
+
+    def at(self, time: int) -> int:
+        """What the buffers that live at one time need."""
+        fixed, linked = 0, list[int]()
+        for i, b in enumerate(self.problem.buffers):
+            if b.start <= time < b.end:
+                if i in self.partners:
+                    linked.append(i)
+                else:
+                    fixed += b.size
+        return fixed + self.of(linked)
 
     def of(self, live: Sequence[int]) -> int:
         """Needs of different components add up: they never share a byte."""
@@ -212,27 +226,29 @@ def _component_need(
         return problem.buffers[component[0]].size
     if len(component) == 2:
         return footprints[component[0], component[1]]
-    best = 0
+    members = sorted(component)
+    bits = {i: 1 << k for k, i in enumerate(members)}
+    friends = [sum(bits[j] for j in members if (i, j) in footprints) for i in members]
+    known = {0: 0}
 
-    def take(left: frozenset[int], weight: int) -> None:
-        """Branch over the first buffer left: it counts alone, as part of a pair, or not at all."""
-        nonlocal best
-        if not left:
-            best = max(best, weight)
-            return
-        i = min(left)
-        friends = {j for j in left if (i, j) in footprints}
-        rest = left - {i}
-        take(rest - friends, weight + problem.buffers[i].size)
-        if not friends:
-            return
-        take(rest, weight)
-        for j in sorted(friends):
-            beside = {k for k in rest if (j, k) in footprints}
-            take(rest - friends - beside, weight + footprints[i, j])
+    def need(left: int) -> int:
+        """The most that the members in a set of bits need. Branch over the first of them: it counts
+        alone, as part of a pair, or not at all."""
+        if left not in known:
+            first = (left & -left).bit_length() - 1
+            rest = left & (left - 1)
+            apart = rest & ~friends[first]
+            known[left] = problem.buffers[members[first]].size + need(apart)
+            if apart != rest:
+                pairs = (
+                    footprints[members[first], j] + need(apart & ~friends[k])
+                    for k, j in enumerate(members)
+                    if rest & friends[first] & bits[j]
+                )
+                known[left] = max(known[left], need(rest), *pairs)
+        return known[left]
 
-    take(frozenset(component), 0)
-    return best
+    return need((1 << len(members)) - 1)
 
 
 def _greedy_need(problem: Problem, component: Sequence[int]) -> int:

@@ -91,20 +91,6 @@ class Problem:
         """The same buffers with other overlaps."""
         return Problem(self.buffers, tuple(overlaps), self.neighbours, _permits_of(overlaps))
 
-    def moment(self, time: int) -> Problem:
-        """The problem of the buffers that live at one time, as if only then."""
-        live = [i for i, b in enumerate(self.buffers) if b.start <= time < b.end]
-        place = {i: at for at, i in enumerate(live)}
-        buffers = (self.buffers[i] for i in live)
-        return Problem.of(
-            tuple(Buffer(b.name, b.size, time, time + 1) for b in buffers),
-            tuple(
-                Overlap(place[o.first], place[o.second], o.low, o.high)
-                for o in self.overlaps
-                if o.first in place and o.second in place
-            ),
-        )
-
     def may_share(self, i: int, j: int, distance: int) -> bool:
         """Whether buffers i and j may share memory when `offset[j] - offset[i] == distance`."""
         return any(low <= distance <= high for low, high in self.permits.get((i, j), ()))

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.window import WINDOWS
 from tflm_planner.tflm.kernels import KernelBuild, library_of
 from tflm_planner.tflm.kernels.contracts import OVERLAPPING, InputOverlap, input_overlap_contract
+from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.kernels.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load_target
@@ -60,8 +60,7 @@ class TargetKernels:
 class _ContractMemo:
     """A cache of what some builds and the reference kernels allow.
 
-    Contracts are asked for many times and by many operators of the same form, so they are
-    remembered by form, never by identity: operators may be changed in between.
+    Contracts are asked for many times and by many operators of the same form (`kernels.forms`).
     """
 
     def __init__(self, builds: tuple[KernelBuild, ...]) -> None:
@@ -70,7 +69,7 @@ class _ContractMemo:
 
     def overlaps_of(self, op: Op) -> list[FormOverlap]:
         """What all of them allow an operator."""
-        form = _form(op)
+        form = operator_form(op)
         overlaps = self._by_form.get(form)
         if overlaps is None:
             overlaps = self._by_form[form] = [
@@ -86,43 +85,6 @@ class _ContractMemo:
 def _contract_memo(builds: tuple[KernelBuild, ...]) -> _ContractMemo:
     """One memory for all plans of a target, and few targets at a time."""
     return _ContractMemo(builds)
-
-
-_SMALL = 256
-"""Constants of up to so many bytes (paddings, permutations, axes), and all of positions, belong to
-an operator's form: weights do not."""
-_POSITIONS = ("int32", "int64")
-"""Types of constants that say which elements are taken, however many."""
-
-
-def _form(op: Op) -> Hashable:
-    """Everything that contracts depend on: kind, options, types, shapes, which operands are
-    constant or identical, and the values of constants that are no weights (for windows, only
-    whether operands are constant)."""
-    tensors = (*op.inputs, None, *op.outputs)
-    numbers: dict[Tensor, int] = {}
-    if op.kind in WINDOWS:
-        forms = [
-            None if t is None else (numbers.setdefault(t, len(numbers)), t.type, t.shape,
-                                    t.is_constant, t.is_variable)
-            for t in tensors
-        ]  # fmt: skip
-    else:
-        forms = [
-            None if t is None else (numbers.setdefault(t, len(numbers)), t.type, t.shape,
-                                    _constant(t))
-            for t in tensors
-        ]  # fmt: skip
-    return op.kind, op.options.key(), tuple(forms)
-
-
-def _constant(tensor: Tensor) -> Hashable:
-    if not tensor.is_constant:
-        return tensor.is_variable
-    data = tensor.buffer.data
-    if data is None or (data.size > _SMALL and tensor.type_name not in _POSITIONS):
-        return "large"
-    return data.tobytes()
 
 
 def _place(tensors: Sequence[Tensor | None], tensor: Tensor) -> int:

@@ -18,24 +18,19 @@ not make plans.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from tflm_planner.cost import cost_of
-from tflm_planner.memory.bounds import live_bound
+from tflm_planner.memory.bounds import Needs, live_bound
 from tflm_planner.memory.problem import UNBOUNDED, Overlap, Problem
 from tflm_planner.model.ir import Model, Op
-from tflm_planner.support.units import align_up
 from tflm_planner.tflm.liveness import Timeline, hands_over
 from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.transforms.spelling import (
-    Spelling,
-    SpellingRefusedError,
-    pixels_of,
-    spell,
-)
+from tflm_planner.tiling.spelling_offers import FormOffers, Offer, OfferMemo, rate_between
+from tflm_planner.transforms.spelling import Spelling
 
 P = TypeVar("P")
 
@@ -49,18 +44,6 @@ _TOLERANCE_DIVISOR = 200
 
 
 @dataclass(frozen=True)
-class Offer:
-    """A way to write one operator."""
-
-    spelling: Spelling | None
-    """None: as it is."""
-    instructions: int
-    """More than as it is."""
-    distance: int
-    """Bytes that the result lies below its operand, at least, and more scratch."""
-
-
-@dataclass(frozen=True)
 class _Offers:
     """The ways to write one operator. need: bytes that live while it runs as it is. offers: as it
     is first; each further one takes more instructions, at a higher rate, for a smaller distance."""
@@ -71,7 +54,7 @@ class _Offers:
     @property
     def rates(self) -> list[float]:
         """The rates from which on each but the first is chosen."""
-        return [_rate(a, b) for a, b in pairwise(self.offers)]
+        return [rate_between(a, b) for a, b in pairwise(self.offers)]
 
     def at(self, rate: float) -> Offer:
         """The offer to choose at a rate: the last one whose saving, against the offer before, takes
@@ -81,7 +64,8 @@ class _Offers:
 
 class SpellingChoice:
     """The spellings of a model that runs in a given order. timeline, problem: of that model, with
-    the overlaps that its target allows. rows: whether there may be rows, with their RESHAPEs."""
+    the overlaps that its target allows. rows: whether there may be rows, with their RESHAPEs. memo:
+    offers that were made before."""
 
     def __init__(
         self,
@@ -91,17 +75,14 @@ class SpellingChoice:
         kernels: TargetKernels,
         *,
         rows: bool = True,
+        memo: OfferMemo | None = None,
     ) -> None:
-        spelling_kernels = _Kernels(model, kernels)
-        pointwise = _pointwise(model, timeline, problem, rows)
-        gaining = [p for p in pointwise if spelling_kernels.allows(p.at_its_freest)]
-        freed = tuple(
-            Overlap(*p.pair, spelling_kernels.least(p.at_its_freest), UNBOUNDED) for p in gaining
-        )
+        offers_of = partial((memo or OfferMemo(kernels)).of, model, rows=rows)
+        gaining = list(_pointwise(model, timeline, problem, offers_of))
+        freed = tuple(Overlap(*p.pair, p.freed, UNBOUNDED) for p in gaining)
         self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
         """No spelling makes a plan that is lower."""
-        high = [p for p in gaining if p.need > self.floor]
-        self._operators = [_Offers(p.need, _convex(spelling_kernels.offers(p))) for p in high]
+        self._operators = [p.offers for p in gaining if p.need > self.floor]
 
     @property
     def rates(self) -> list[float]:
@@ -126,95 +107,42 @@ class SpellingChoice:
         )
 
 
-def _rate(cheap: Offer, dear: Offer) -> float:
-    return (dear.instructions - cheap.instructions) / (cheap.distance - dear.distance)
-
-
-def _convex(offers: Iterable[Offer]) -> list[Offer]:
-    """The offers that are best at some rate, the cheapest first."""
-    hull = list[Offer]()
-    for offer in sorted(offers, key=lambda o: (o.instructions, o.distance)):
-        if hull and offer.distance >= hull[-1].distance:
-            continue
-        while len(hull) > 1 and _rate(hull[-2], hull[-1]) >= _rate(hull[-1], offer):
-            hull.pop()
-        hull.append(offer)
-    return hull
-
-
 @dataclass(frozen=True)
 class _Pointwise:
-    """A 1x1 convolution whose operand dies with it. pair: its result and its operand among the
-    buffers of the model's problem. need: bytes that live while it runs. rows: pixels that a row may
-    hold."""
+    """A 1x1 convolution whose operand dies with it, and which gains from another spelling. pair:
+    its result and its operand among the buffers of the model's problem. need: bytes that live
+    while it runs. freed: bytes from which on the result may then lie below its operand."""
 
-    op: Op
     position: int
-    rows: Sequence[int]
     pair: tuple[int, int]
     need: int
+    freed: int
+    form: FormOffers
 
     @property
-    def at_its_freest(self) -> tuple[Op, Spelling]:
-        """Spelled so that its result may lie closest to its operand."""
-        return next(self.spellings())
-
-    def spellings(self) -> Iterator[tuple[Op, Spelling]]:
-        """All spellings of the operator, the freest first."""
-        yield from ((self.op, Spelling(self.position, "rows", n)) for n in self.rows)
-        yield self.op, Spelling(self.position, "dilated")
+    def offers(self) -> _Offers:
+        """The ways to write it."""
+        return _Offers(self.need, [offer.at(self.position) for offer in self.form.offers])
 
 
 def _pointwise(
-    model: Model, timeline: Timeline, problem: Problem, rows: bool
+    model: Model,
+    timeline: Timeline,
+    problem: Problem,
+    offers_of: Callable[[Op], FormOffers | None],
 ) -> Iterator[_Pointwise]:
-    """The operators of the main graph that may be spelled otherwise, and might gain from it."""
+    """The operators of the main graph that gain from another spelling."""
     place = {t: i for i, t in enumerate(timeline.planned)}
+    needs = Needs(problem)
     for position, op in enumerate(model.main.ops):
-        try:
-            pixels = pixels_of(op)
-        except SpellingRefusedError:
+        form, operand = offers_of(op), op.inputs[0] if op.inputs else None
+        if form is None or form.freed is None or operand is None:
             continue
-        operand, result = op.inputs[0], op.outputs[0]
-        if operand is None or not hands_over(op, operand, result, timeline):
+        result = op.outputs[0]
+        if not hands_over(op, operand, result, timeline):
             continue
-        pair = place[result], place[operand]
-        need = live_bound(problem.moment(timeline.spans[result].first))
-        divisors = [n for n in range(1, pixels // 2 + 1) if rows and pixels % n == 0]
-        yield _Pointwise(op, position, divisors, pair, need)
-
-
-class _Kernels:
-    """What the kernels of spellings allow, request and take."""
-
-    def __init__(self, model: Model, kernels: TargetKernels) -> None:
-        self._model, self._kernels = model, kernels
-
-    def allows(self, respelling: tuple[Op, Spelling]) -> bool:
-        """Whether the result may overlap its operand, other than as it is."""
-        op, spelling = respelling
-        as_it_is = [o.low for o in self._kernels.input_overlaps_of(op)]
-        lows = self._lows(spell(self._model, op, spelling))
-        return bool(lows) and min(lows) < min(as_it_is, default=UNBOUNDED)
-
-    def least(self, respelling: tuple[Op, Spelling]) -> int:
-        """Bytes from which on the result may lie below its operand."""
-        return min(self._lows(spell(self._model, *respelling)))
-
-    def offers(self, pointwise: _Pointwise) -> Iterator[Offer]:
-        """As it is, and each spelling."""
-        target, scratch_of = self._kernels.target, self._kernels.scratch_of
-        before = cost_of(pointwise.op, target).instructions
-        yield Offer(None, 0, align_up(pointwise.op.outputs[0].nbytes))
-        for op, spelling in pointwise.spellings():
-            drafted = spell(self._model, op, spelling)
-            lows = self._lows(drafted)
-            if lows:
-                distance = min(lows) + sum(map(align_up, scratch_of(drafted)))
-                yield Offer(spelling, cost_of(drafted, target).instructions - before, distance)
-
-    def _lows(self, op: Op) -> list[int]:
-        return [o.low for o in self._kernels.input_overlaps_of(op)]
+        need = needs.at(timeline.spans[result].first)
+        yield _Pointwise(position, (place[result], place[operand]), need, form.freed, form)
 
 
 @dataclass(frozen=True)

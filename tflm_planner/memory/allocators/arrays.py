@@ -17,9 +17,9 @@ from itertools import chain
 
 import numpy as np
 
+from tflm_planner.memory.allocators.conflict_kernel import Pieces, list_conflicts
 from tflm_planner.memory.allocators.items import Items
-from tflm_planner.memory.allocators.machine_code import Ints, compiled
-from tflm_planner.memory.domains import forbidden
+from tflm_planner.memory.allocators.machine_code import Ints
 from tflm_planner.memory.problem import Problem
 
 
@@ -90,64 +90,13 @@ def _list_conflicts(
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """For each entry: item, other item, forbidden interval of the difference of their offsets,
     number of the pair. Sorted by item, then by when the pair turns up, then by interval."""
-    near = problem.neighbours
-    count = len(near)
-    i = np.repeat(np.arange(count), [len(n) for n in near])
-    j = np.fromiter(chain.from_iterable(near), np.int64, len(i))
-    inner = owner[i] < owner[j]
-    i, j = i[inner], j[inner]
-    pair = owner[i] * count + owner[j]
-    _, place, which = np.unique(pair, return_index=True, return_inverse=True)
-    seen = place[which]
-    move = shift[i] - shift[j]
-    low, high = move - size[j], move + size[i]
-    keys = np.array([a * count + b for a, b in problem.permits], np.int64)
-    permitted = np.flatnonzero(np.isin(i * count + j, keys))
-    permitted_entries = [
-        (at, stretch[0] + int(move[at]), stretch[1] + int(move[at]))
-        for at in permitted.tolist()
-        for stretch in forbidden(problem, int(i[at]), int(j[at]))
-    ]
-    table = np.array(permitted_entries, np.int64).reshape(-1, 3)
-    unpermitted = np.ones(len(i), bool)
-    unpermitted[permitted] = False
-    at = np.concatenate((np.flatnonzero(unpermitted), table[:, 0]))
-    low, high = (
-        np.concatenate((low[unpermitted], table[:, 1])),
-        np.concatenate((high[unpermitted], table[:, 2])),
-    )
-    order = np.lexsort((low, seen[at]))
-    at, low, high = at[order], low[order], high[order]
-    first_entries, tops = np.empty(len(low), np.int64), high.copy()
-    first_entries, high = (
-        first_entries[: _unite_intervals(seen[at], low, high, first_entries, tops)],
-        tops,
-    )
-    at, low, high = at[first_entries], low[first_entries], high[first_entries]
-    row = np.concatenate((owner[i[at]], owner[j[at]]))
-    other = np.concatenate((owner[j[at]], owner[i[at]]))
-    low, high = np.concatenate((low, -high)), np.concatenate((high, -low))
-    number = np.concatenate((seen[at], seen[at]))
-    order = np.lexsort((low, number, row))
-    return row[order], other[order], low[order], high[order], number[order]
-
-
-@compiled
-def _unite_intervals(pair: Ints, low: Ints, high: Ints, first_entries: Ints, tops: Ints) -> int:
-    """Unite intervals of a pair that overlap; they are sorted by pair and low. Returns how many are
-    left. Notes which intervals begin a united one, and in `tops` (at first equal to `high`) where
-    that ends. Two intervals that only touch stay apart: their common point is free."""
-    count = 0
-    for e in range(len(low)):
-        if count:
-            first = first_entries[count - 1]
-            if pair[first] == pair[e] and low[e] < tops[first]:
-                if high[e] > tops[first]:
-                    tops[first] = high[e]
-                continue
-        first_entries[count] = e
-        count += 1
-    return count
+    counts = [0, *map(len, problem.neighbours)]
+    near = np.fromiter(chain.from_iterable(problem.neighbours), np.int64, sum(counts))
+    permits = np.array(
+        sorted((i, j, *stretch) for (i, j), free in problem.permits.items() for stretch in free),
+        np.int64,
+    ).reshape(-1, 4)
+    return list_conflicts(Pieces(owner, shift, size, np.cumsum(counts), near), permits)
 
 
 __all__ = ["Arrays"]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tflm_planner.memory.allocators.machine_code import Ints, compiled, int64
+from tflm_planner.memory.allocators.machine_code import Ints, compiled, compiled_in_place, int64
 
 _ROUNDS_TO_RESTART = 30
 """Rounds without progress after which the climb restarts. Twenty problems of large networks in
@@ -64,7 +64,7 @@ class Replaced(NamedTuple):
     offsets: Ints  # and their offsets before
 
 
-@compiled
+@compiled_in_place
 def _lowest_offset(
     conflicts: Conflicts, placement: PlacedItems, item: int, blocked: Blocked
 ) -> int:
@@ -92,7 +92,7 @@ def _lowest_offset(
     return offset
 
 
-@compiled
+@compiled_in_place
 def _place_all(conflicts: Conflicts, placement: PlacedItems, blocked: Blocked) -> int:
     """First fit of all items of the order; the height."""
     height = int64(0)
@@ -107,7 +107,7 @@ def _place_all(conflicts: Conflicts, placement: PlacedItems, blocked: Blocked) -
     return height
 
 
-@compiled
+@compiled_in_place
 def _height(conflicts: Conflicts, placement: PlacedItems) -> int:
     """The highest end of an item of the order."""
     height = int64(0)
@@ -118,14 +118,14 @@ def _height(conflicts: Conflicts, placement: PlacedItems) -> int:
     return height
 
 
-@compiled
+@compiled_in_place
 def _draw(random_state: Ints, count: int) -> int:
     """A number below `count`, from a linear congruential generator."""
     random_state[0] = (random_state[0] * 1103515245 + 12345) & RANDOM_MASK
     return (random_state[0] >> 8) % count
 
 
-@compiled
+@compiled_in_place
 def _draw_peak_item(
     conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
 ) -> int:
@@ -145,7 +145,7 @@ def _draw_peak_item(
     return movable[0]
 
 
-@compiled
+@compiled_in_place
 def _draw_support(
     conflicts: Conflicts, placement: PlacedItems, item: int, random_state: Ints
 ) -> int:
@@ -163,7 +163,7 @@ def _draw_support(
     return support
 
 
-@compiled
+@compiled_in_place
 def _draw_earlier_neighbour(
     conflicts: Conflicts, position: Ints, item: int, random_state: Ints
 ) -> int:
@@ -183,7 +183,7 @@ def _draw_earlier_neighbour(
     return int64(-1)
 
 
-@compiled
+@compiled_in_place
 def _draw_move(
     conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
 ) -> tuple[int, int]:
@@ -202,7 +202,7 @@ def _draw_move(
     return at, _draw(random_state, movable.size)
 
 
-@compiled
+@compiled_in_place
 def _move(placement: PlacedItems, at: int, target: int) -> None:
     """Move one item of the order; those between make room."""
     order, position = placement.order, placement.position
@@ -215,7 +215,7 @@ def _move(placement: PlacedItems, at: int, target: int) -> None:
     position[item] = target
 
 
-@compiled
+@compiled_in_place
 def _place_after_move(
     conflicts: Conflicts, placement: PlacedItems, stop: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
@@ -260,7 +260,7 @@ def _place_after_move(
     return -1 - changes if too_high else changes
 
 
-@compiled
+@compiled_in_place
 def _try_move(
     conflicts: Conflicts, placement: PlacedItems, height: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
@@ -276,13 +276,13 @@ def _try_move(
     return _height(conflicts, placement)
 
 
-@compiled
+@compiled_in_place
 def _copy(source: Ints, target: Ints) -> None:
     for k in range(source.size):
         target[k] = source[k]
 
 
-@compiled
+@compiled_in_place
 def _sort_by(items: Ints, keys: Ints) -> None:
     """Sort items by their keys; of equal keys, what comes first stays first."""
     for p in range(items.size):
@@ -293,7 +293,7 @@ def _sort_by(items: Ints, keys: Ints) -> None:
         items[at] = item
 
 
-@compiled
+@compiled_in_place
 def _swap_some(placement: PlacedItems, random_state: Ints) -> None:
     """Swap one to four pairs of items of the order."""
     order = placement.order
@@ -304,6 +304,15 @@ def _swap_some(placement: PlacedItems, random_state: Ints) -> None:
         placement.position[order[p]] = p
 
 
+class Room(NamedTuple):
+    """Room for a climb: the best order and its offsets, what a move changes, the random state."""
+
+    order: Ints
+    offsets: Ints
+    replaced: Replaced
+    random_state: Ints
+
+
 @compiled
 def climb_order(
     conflicts: Conflicts, placement: PlacedItems, movable: Ints,
@@ -312,24 +321,34 @@ def climb_order(
     """Climb from the placement's order, which is changed. Returns the lowest height; the placement
     then has its offsets. movable: the items of the order, sorted. All other items keep their
     offsets."""
-    count, size = placement.order.size, conflicts.heights.size
-    random_state = np.empty(1, np.int64)
+    size, random_state = conflicts.heights.size, np.empty(1, np.int64)
     random_state[0] = seed
-    height = _place_all(conflicts, placement, blocked)
-    best, stalled = height, 0
-    best_order, best_offsets = np.empty(count, np.int64), np.empty(size, np.int64)
-    _copy(placement.order, best_order)
-    _copy(placement.offsets, best_offsets)
     replaced = Replaced(
         np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     )
+    best_order = np.empty(placement.order.size, np.int64)
+    room = Room(best_order, np.empty(size, np.int64), replaced, random_state)
+    return _climb(conflicts, placement, movable, bound, rounds, blocked, room)
+
+
+@compiled_in_place
+def _climb(
+    conflicts: Conflicts, placement: PlacedItems, movable: Ints,
+    bound: int, rounds: int, blocked: Blocked, room: Room,
+) -> int:  # fmt: skip
+    """See `climb_order`."""
+    random_state = room.random_state
+    height = _place_all(conflicts, placement, blocked)
+    best, stalled = height, 0
+    _copy(placement.order, room.order)
+    _copy(placement.offsets, room.offsets)
     for _ in range(rounds):
-        if best <= bound or count < 2:
+        if best <= bound or movable.size < 2:
             break
         restarts = stalled >= _ROUNDS_TO_RESTART
         if restarts:
             if height > best:
-                _copy(best_order, placement.order)
+                _copy(room.order, placement.order)
             _swap_some(placement, random_state)
             stalled = 0
         at, target = _draw_move(conflicts, placement, height, movable, random_state)
@@ -337,16 +356,16 @@ def climb_order(
             _move(placement, at, target)
             height = _place_all(conflicts, placement, blocked)
         else:
-            reached = _try_move(conflicts, placement, height, at, target, replaced, blocked)
+            reached = _try_move(conflicts, placement, height, at, target, room.replaced, blocked)
             stalled = 0 if 0 <= reached < height else stalled + 1
             if reached < 0:
                 continue
             height = reached
         if height < best:
             best = height
-            _copy(placement.order, best_order)
-            _copy(placement.offsets, best_offsets)
-    _copy(best_offsets, placement.offsets)
+            _copy(placement.order, room.order)
+            _copy(placement.offsets, room.offsets)
+    _copy(room.offsets, placement.offsets)
     return best
 
 

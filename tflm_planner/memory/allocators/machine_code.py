@@ -30,11 +30,22 @@ def compiled(function: _F) -> _F:
     Compiled functions are kept plain: loops over elements, comparisons instead of `min` and `max`,
     no slices, no sorts of numpy, one type for each argument. Each of these costs numba a second or
     more to compile. Python's lock is released, so that Ctrl-C is heard meanwhile."""
+    return _compile(function, counts_references=True)
+
+
+def compiled_in_place(function: _F) -> _F:
+    """The same for functions that make no array and keep none: they work on those of their caller.
+    Numba then counts no references to arrays, which takes a quarter of the time of a climb."""
+    return _compile(function, counts_references=False)
+
+
+def _compile(function: _F, *, counts_references: bool) -> _F:
+    options: dict[str, Any] = {} if counts_references else {"_nrt": False}
     try:
-        machine_code = numba.njit(cache=True, nogil=True)(function)
+        machine_code = numba.njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # neither beside the source nor in the user's cache may be written
         _keep_for_now()
-        machine_code = numba.njit(cache=True, nogil=True)(function)
+        machine_code = numba.njit(cache=True, nogil=True, **options)(function)
     _drop_unreadable(function, folder_of(machine_code))
     return cast(_F, machine_code)
 

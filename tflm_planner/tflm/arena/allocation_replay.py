@@ -16,7 +16,12 @@ from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.allocation_log import Log
 from tflm_planner.tflm.arena.struct_sizes import StructSizes, struct_sizes
-from tflm_planner.tflm.arena.uncertainty import uncertainties, warnings, wild_scratch
+from tflm_planner.tflm.arena.uncertainty import (
+    Uncertainty,
+    uncertainties,
+    warnings,
+    wild_scratch,
+)
 from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
 from tflm_planner.tflm.kernels.prepare import (
     Keeps,
@@ -83,7 +88,7 @@ class AllocationReplay:
         self._variables_apart = variables_apart
         self._layout: StructSizes = struct_sizes(target)
         self._channels: dict[Tensor, int] = {}
-        self.warnings: list[str] = []
+        self._unplaced: list[str] = []
         self._scratch: ScratchModel = scratch_model(target)
         self._ops = list(model.ops())
         self._costs = [operator_allocations(op, target) for op in self._ops]
@@ -98,9 +103,20 @@ class AllocationReplay:
             [t for t in life_spans.planned if t not in handles] if handles else life_spans.planned
         )
         self._timeline: Timeline = replace(life_spans, planned=planned)
-        self.uncertainties = tuple(uncertainties(self._ops, self._costs, target))
-        self.warnings += warnings(self._ops, target)
-        self.warnings += wild_scratch(self._ops, self._requests, self._timeline)
+
+    # --- what must be said beside the figures ----------------------------------------------
+
+    def uncertainties(self) -> tuple[Uncertainty, ...]:
+        """Why the figures are not exact."""
+        return tuple(uncertainties(self._ops, self._costs, self._target))
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong although the figures hold; of variables, once all was replayed."""
+        return (
+            *warnings(self._ops, self._target),
+            *wild_scratch(self._ops, self._requests, self._timeline),
+            *self._unplaced,
+        )
 
     # --- head -----------------------------------------------------------------------------
 
@@ -272,7 +288,7 @@ class AllocationReplay:
                 if all_tensors[index] not in self._offsets:
                     log.pieces.append((_VARIABLES, tensor.nbytes, ALIGNMENT))
                 elif all_tensors[index] is not tensor and tensor not in self._offsets:
-                    self.warnings.append(
+                    self._unplaced.append(
                         f"variable {tensor.name!r} gets no memory: TFLM confuses it with "
                         f"{all_tensors[index].name!r} of the first sub-graph, which the plan places"
                     )

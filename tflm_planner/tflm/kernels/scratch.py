@@ -7,11 +7,14 @@ know where scratch is placed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.window import WINDOWS
 from tflm_planner.tflm.kernels import custom_ops, library_of
 from tflm_planner.tflm.kernels.base import KernelLibrary
+from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.kernels.operator_allocations import has_entry
 from tflm_planner.tflm.kernels.reference import scratch as reference
 from tflm_planner.tflm.target import Target
@@ -22,8 +25,32 @@ ScratchModel = Callable[[Op], tuple[int, ...]]
 
 def scratch_model(target: Target) -> ScratchModel:
     """The scratch of a target's kernels."""
-    library = library_of(target)
-    return lambda op: _requests(op, library, target)
+    return _memo_of(library_of(target), target).requests_of
+
+
+class _ScratchMemo:
+    """A cache of what a target's kernels request for windows, by form (`forms`): of all operators
+    with scratch, tiles have these most."""
+
+    def __init__(self, library: KernelLibrary, target: Target) -> None:
+        self._library, self._target = library, target
+        self._by_form: dict[Hashable, tuple[int, ...]] = {}
+
+    def requests_of(self, op: Op) -> tuple[int, ...]:
+        """Bytes of each request of an operator."""
+        if op.kind not in WINDOWS:
+            return _requests(op, self._library, self._target)
+        form = operator_form(op)
+        requests = self._by_form.get(form)
+        if requests is None:
+            requests = self._by_form[form] = _requests(op, self._library, self._target)
+        return requests
+
+
+@lru_cache(maxsize=8)
+def _memo_of(library: KernelLibrary, target: Target) -> _ScratchMemo:
+    """One memory for all plans of a target, and few targets at a time."""
+    return _ScratchMemo(library, target)
 
 
 def scratch_requests(op: Op, target: Target) -> tuple[int, ...]:

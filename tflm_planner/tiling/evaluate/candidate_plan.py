@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tflm_planner.cost import latency_of
-from tflm_planner.memory.allocators.packing import pack
+from tflm_planner.cost import instructions_of
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.reachability import entry_graphs
@@ -17,6 +16,7 @@ from tflm_planner.tflm.liveness import (
 )
 from tflm_planner.tflm.placement import placement_of, tensor_offsets
 from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.evaluate.memo import EvaluationMemo
 from tflm_planner.tiling.evaluate.tiled_model import TiledModel
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.spellings import (
@@ -46,54 +46,65 @@ class PlannedCandidate:
 
 
 def plan_candidate(
-    tiled: TiledModel, candidate: Candidate, options: TilingOptions
+    tiled: TiledModel, candidate: Candidate, options: TilingOptions, memo: EvaluationMemo
 ) -> PlannedCandidate:
     """A plan of the model, with operators in other spellings where the candidate permits them."""
+    planner = _Planner(options, memo)
     if candidate.respell is None:
-        return _plan(tiled, candidate, options)
-    return _plan_respelled(tiled, candidate, candidate.respell, options)
+        return planner.plan(tiled, candidate)
+    return planner.plan_respelled(tiled, candidate, candidate.respell)
 
 
-def _plan(tiled: TiledModel, candidate: Candidate, options: TilingOptions) -> PlannedCandidate:
-    """A quick plan of the model; in the dialect with views inside their parents if asked for."""
-    model = tiled.model
-    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
-    problem = planning_problem(timeline, options.input_overlaps_of)
-    binds = options.dialect and candidate.has_views and candidate.bind_views
-    aliases = view_aliases(timeline, model.main) if binds else ()
-    return PlannedCandidate(
-        tiled, timeline, problem, pack(problem, aliases, candidate.effort.rounds)
-    )
+@dataclass(frozen=True)
+class _Planner:
+    """Plans the tiled models of one candidate."""
 
+    options: TilingOptions
+    memo: EvaluationMemo
 
-def _plan_respelled(
-    tiled: TiledModel, candidate: Candidate, most: int, options: TilingOptions
-) -> PlannedCandidate:
-    """The plan with operators in other spellings, within `most` instructions. Care is taken with
-    the plan of the best spellings alone: they are chosen by quicker plans, of which there are a
-    dozen."""
-    quick = replace(candidate, effort=min(candidate.effort, Effort.CLIMB))
-    planned = _respell(_plan(tiled, quick, options), quick, most, options)
-    return planned if quick == candidate else _plan(planned.tiled, candidate, options)
+    def plan(self, tiled: TiledModel, candidate: Candidate) -> PlannedCandidate:
+        """A quick plan of the model; in the dialect with views inside their parents if asked
+        for."""
+        model, options = tiled.model, self.options
+        timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+        problem = planning_problem(timeline, options.input_overlaps_of)
+        binds = options.dialect and candidate.has_views and candidate.bind_views
+        aliases = view_aliases(timeline, model.main) if binds else ()
+        plan = self.memo.plans.pack(problem, aliases, candidate.effort.rounds)
+        return PlannedCandidate(tiled, timeline, problem, plan)
 
+    def plan_respelled(
+        self, tiled: TiledModel, candidate: Candidate, most: int
+    ) -> PlannedCandidate:
+        """The plan with operators in other spellings, within `most` instructions. Care is taken
+        with the plan of the best spellings alone: they are chosen by quicker plans, of which there
+        are a dozen."""
+        quick = replace(candidate, effort=min(candidate.effort, Effort.CLIMB))
+        planned = self._respell(self.plan(tiled, quick), quick, most)
+        return planned if quick == candidate else self.plan(planned.tiled, candidate)
 
-def _respell(
-    as_it_is: PlannedCandidate, candidate: Candidate, most: int, options: TilingOptions
-) -> PlannedCandidate:
-    """The best plan with operators in other spellings, or as it is."""
-    tiled, target = as_it_is.tiled, options.kernels.target
+    def _respell(
+        self, as_it_is: PlannedCandidate, candidate: Candidate, most: int
+    ) -> PlannedCandidate:
+        """The best plan with operators in other spellings, or as it is."""
+        tiled, options = as_it_is.tiled, self.options
+        target = options.kernels.target
 
-    def respell(spellings: tuple[Spelling, ...]) -> PlannedCandidate:
-        return _plan(tiled.with_spellings(spellings), candidate, options)
+        def respell(spellings: tuple[Spelling, ...]) -> PlannedCandidate:
+            return self.plan(tiled.with_spellings(spellings), candidate)
 
-    def measure(planned: PlannedCandidate) -> PlanFigures:
-        head = placement_of(planned.timeline, planned.offsets).head
-        instructions = latency_of(planned.tiled.model, target, planned.offsets).instructions
-        return PlanFigures(head, head, instructions)
+        def measure(planned: PlannedCandidate) -> PlanFigures:
+            head = placement_of(planned.timeline, planned.offsets).head
+            instructions = instructions_of(planned.tiled.model, target, planned.offsets)
+            return PlanFigures(head, head, instructions)
 
-    rows = options.dialect or options.allows("RESHAPE", tiled.used_kinds)
-    choice = SpellingChoice(
-        tiled.model, as_it_is.timeline, as_it_is.problem, options.kernels, rows=rows
-    )
-    permission = SpellingPermission(instructions=most)
-    return best_spellings(choice, as_it_is, permission, Respelling(respell, measure))
+        choice = SpellingChoice(
+            tiled.model,
+            as_it_is.timeline,
+            as_it_is.problem,
+            options.kernels,
+            rows=options.dialect or options.allows("RESHAPE", tiled.used_kinds),
+            memo=self.memo.offers,
+        )
+        permission = SpellingPermission(instructions=most)
+        return best_spellings(choice, as_it_is, permission, Respelling(respell, measure))

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_planner.cost import latency_of
+from tflm_planner.cost import instructions_of
 from tflm_planner.model.ir import Model
-from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.arena.predict import arena_bytes_of
 from tflm_planner.tflm.element_types import forms_of, new_refusal_of_forms
 from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.lean.pool import WritePool
@@ -20,53 +20,68 @@ from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tiling.evaluate.bottleneck import bottleneck_of
 from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
 from tflm_planner.tiling.evaluate.candidate_plan import plan_candidate
-from tflm_planner.tiling.evaluate.tiled_model import GraphOrders, TiledModel
+from tflm_planner.tiling.evaluate.memo import EvaluationMemo
+from tflm_planner.tiling.evaluate.tiled_model import GraphOrders, TiledFamily, TiledModel
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect, scratch_faults
-from tflm_planner.transforms.schedules import Effort, Schedule
+from tflm_planner.transforms.schedules import Effort
 
 
-def evaluate(model: Model, candidate: Candidate, options: TilingOptions) -> Evaluation | None:
+def evaluate(
+    model: Model, candidate: Candidate, options: TilingOptions, memo: EvaluationMemo | None = None
+) -> Evaluation | None:
     """The figures of `candidate` for `model`, which is not changed; None where it is impossible.
 
     Operators that are not allowed do not matter here (see `if_permitted`), so that one evaluation
-    serves searches with different permissions.
+    serves searches with different permissions. memo: what earlier evaluations with the same options
+    have found.
     """
-    return evaluate_family(model, (candidate,), options)[0]
+    return evaluate_family(model, (candidate,), options, memo)[0]
 
 
 def evaluate_family(
-    model: Model, candidates: Sequence[Candidate], options: TilingOptions
+    model: Model,
+    candidates: Sequence[Candidate],
+    options: TilingOptions,
+    memo: EvaluationMemo | None = None,
 ) -> list[Evaluation | None]:
     """`evaluate` for candidates of one family: they differ only in their tile order and in
     `bind_views`. The tiles are made once, and equal orders are planned once."""
-    tiled = TiledModel.of(model, candidates[0], options)
-    if tiled is None:
+    family = TiledFamily.of(model, candidates[0], options)
+    return evaluate_tiled(family, candidates, options, memo or EvaluationMemo.of(options))
+
+
+def evaluate_tiled(
+    family: TiledFamily | None,
+    candidates: Sequence[Candidate],
+    options: TilingOptions,
+    memo: EvaluationMemo,
+) -> list[Evaluation | None]:
+    """`evaluate_family` for candidates whose tiles were made already, `family`; None where that is
+    impossible."""
+    if family is None:
         return [None] * len(candidates)
-    orders: dict[Schedule, GraphOrders] = {}
     by_order: dict[tuple[GraphOrders, bool], Evaluation | None] = {}
     evaluations: list[Evaluation | None] = []
     for candidate in candidates:
-        own = tiled if len(candidates) == 1 else tiled.copy()
-        tile_order = candidate.tile_order
-        orders[tile_order] = own.reorder(tile_order, orders.get(tile_order), options)
-        key = orders[tile_order], candidate.bind_views and candidate.has_views
+        own, orders = family.in_order(candidate.tile_order, options)
+        key = orders, candidate.bind_views and candidate.has_views
         if key not in by_order:
-            by_order[key] = _plan_and_count(own, candidate, options)
+            by_order[key] = _plan_and_count(own, candidate, options, memo)
         evaluations.append(by_order[key])
     return evaluations
 
 
 def _plan_and_count(
-    tiled: TiledModel, candidate: Candidate, options: TilingOptions
+    tiled: TiledModel, candidate: Candidate, options: TilingOptions, memo: EvaluationMemo
 ) -> Evaluation | None:
     """Plan the ordered model, which changes it, and count. None if the plan is unsound, if TFLM has
     no kernel for the element types of an operator that is not a view, or if the target computes an
     operator wrongly that it computed correctly before tiling."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
-    planned = plan_candidate(tiled, candidate, options)
+    planned = plan_candidate(tiled, candidate, options, memo)
     tiled, timeline, offsets = planned.tiled, planned.timeline, planned.offsets
     model = tiled.model
     bottleneck = bottleneck_of(tiled, timeline, offsets, candidate.regions)
@@ -83,12 +98,12 @@ def _plan_and_count(
     new_kinds = frozenset(op.kind for op in model.ops()) - tiled.used_kinds
     if target.lean:
         run(model, WritePool())
-    arena = arena_of(model, target, offsets)
+    arena = arena_bytes_of(model, target, offsets)
     return Evaluation(
         arena.head,
         arena.tail,
         arena.arena,
-        latency_of(model, target, offsets).instructions,
+        instructions_of(model, target, offsets),
         bottleneck,
         new_kinds,
     )

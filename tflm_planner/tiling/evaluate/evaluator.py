@@ -25,7 +25,8 @@ from tflm_planner.tiling.evaluate.candidate import (
     Evaluation,
 )
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
-from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family
+from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family, evaluate_tiled
+from tflm_planner.tiling.evaluate.memo import EvaluationMemo, TiledMemo
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
@@ -72,6 +73,8 @@ class Evaluator:
         self._loop_estimators: dict[tuple[int, ...], LoopEstimator] = {}
         self._signatures: dict[tuple[int, ...], IntervalSignatures] = {}
         self._untiled: dict[ScheduleInterval, Evaluation | None] = {}
+        self._memo = EvaluationMemo.of(options)
+        self._tiled = TiledMemo(self.model, options)
 
     @cached_property
     def dag(self) -> Dag:
@@ -127,13 +130,14 @@ class Evaluator:
         candidates = [request.candidate for request in requests]
         part = requests[0].part
         if part is None:
-            return evaluate_family(self.model, candidates, self.options)
+            family = self._tiled.of(candidates[0])
+            return evaluate_tiled(family, candidates, self.options, self._memo)
         schedule, interval = self.linear_schedule(part.order), part.interval
         through = schedule.tensors_living_through(interval)
         cut_out = extract_interval(self.model, schedule.ops[interval.as_slice], through)
-        evaluations = evaluate_family(cut_out, candidates, self.options)
+        evaluations = evaluate_family(cut_out, candidates, self.options, self._memo)
         if part not in self._untiled:
-            self._untiled[part] = evaluate(cut_out, Candidate((), False), self.options)
+            self._untiled[part] = evaluate(cut_out, Candidate((), False), self.options, self._memo)
         untiled = self._untiled[part]
         return [
             None if one is None or untiled is None else _relative_to(one, untiled)

@@ -13,7 +13,6 @@ from tflm_planner.tflm.element_types import TypeForm, forms_of
 from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.options import TilingOptions
-from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.reorder import Reorder
@@ -70,7 +69,7 @@ class TiledModel:
         graph = copied.model.main
         spelled = [graph.ops[s.op] for s in spellings]
         results = {op.outputs[0] for op in spelled}
-        run(copied.model, Respell(spellings))
+        Respell(spellings).apply(copied.model)  # checked where the file is made
         for i, op in enumerate(graph.ops):
             if op.kind == "CONV_2D" and op not in copied.position:
                 behind = graph.ops[i + 1].outputs[0] if i + 1 < len(graph.ops) else None
@@ -94,3 +93,31 @@ class TiledModel:
             Reorder(quick_order(tile_order), *rules).results(self.model)
         pairs = zip(graphs, before, strict=True)
         return tuple(tuple(positions[op] for op in g.ops) for g, positions in pairs)
+
+
+class TiledFamily:
+    """A tiled model in all orders of its operators that were asked for."""
+
+    def __init__(self, tiled: TiledModel) -> None:
+        self._tiled = tiled
+        self._orders: dict[Schedule, GraphOrders] = {}
+
+    @staticmethod
+    def of(model: Model, candidate: Candidate, options: TilingOptions) -> TiledFamily | None:
+        """The family of a candidate; None where one of its regions is refused."""
+        tiled = TiledModel.of(model, candidate, options)
+        return None if tiled is None else TiledFamily(tiled)
+
+    @property
+    def operators(self) -> int:
+        """Operators of the tiled model."""
+        return sum(len(graph.ops) for graph in self._tiled.model.graphs)
+
+    def in_order(
+        self, tile_order: Schedule, options: TilingOptions
+    ) -> tuple[TiledModel, GraphOrders]:
+        """A copy of the model in an order, and that order."""
+        copied = self._tiled.copy()
+        orders = copied.reorder(tile_order, self._orders.get(tile_order), options)
+        self._orders[tile_order] = orders
+        return copied, orders

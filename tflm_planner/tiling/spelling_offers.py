@@ -1,0 +1,128 @@
+"""What other spellings of a 1x1 convolution cost, and what they are worth.
+
+    instructions of an inference
+      ^  rows of 2
+      |      .  rows of 4            an offer is kept where it is the best at some rate, in
+      |           .                  instructions for a byte of distance
+      |                 .  as it is
+      +--------------------------> bytes that the result must lie below its operand
+
+Networks repeat convolutions of one form (`tflm.kernels.forms`), and tiles repeat them more, so
+offers are made once for each form. This module knows what kernels allow and cost; it must
+not know plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from tflm_planner.cost import cost_of
+from tflm_planner.memory.problem import UNBOUNDED
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.kernels.forms import operator_form
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.transforms.spelling import Spelling, SpellingRefusedError, pixels_of, spell
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A way to write one operator."""
+
+    spelling: Spelling | None
+    """None: as it is."""
+    instructions: int
+    """More than as it is."""
+    distance: int
+    """Bytes that the result lies below its operand, at least, and more scratch."""
+
+    def at(self, position: int) -> Offer:
+        """The same for the operator at another position."""
+        spelling = self.spelling
+        return self if spelling is None else replace(self, spelling=replace(spelling, op=position))
+
+
+@dataclass(frozen=True)
+class FormOffers:
+    """The ways to write the operators of one form. freed: bytes from which on the result may lie
+    below its operand in the freest spelling; None where that allows no more than the operator does
+    as it is. offers: those that are best at some rate, the cheapest first, all for position 0."""
+
+    freed: int | None
+    offers: tuple[Offer, ...] = ()
+
+
+class OfferMemo:
+    """Makes offers for the kernels of a target, once for each form."""
+
+    def __init__(self, kernels: TargetKernels) -> None:
+        self._kernels = kernels
+        self._known: dict[Hashable, FormOffers | None] = {}
+
+    def of(self, model: Model, op: Op, *, rows: bool) -> FormOffers | None:
+        """The offers for an operator of the main graph; None where it cannot be spelled otherwise.
+        rows: whether there may be rows."""
+        if op.kind != "CONV_2D":
+            return None
+        key = rows, operator_form(op), *(len(t.quantization.scales) for t in op.operands())
+        if key not in self._known:
+            try:
+                pixels = pixels_of(op)
+            except SpellingRefusedError:
+                self._known[key] = None
+                return None
+            divisors = _rows_of(pixels) if rows else ()
+            self._known[key] = _make_offers(model, op, self._kernels, divisors)
+        return self._known[key]
+
+
+def rate_between(cheap: Offer, dear: Offer) -> float:
+    """Instructions that the dearer of two offers takes for each byte that it saves."""
+    return (dear.instructions - cheap.instructions) / (cheap.distance - dear.distance)
+
+
+def convex(offers: Iterable[Offer]) -> list[Offer]:
+    """The offers that are best at some rate, the cheapest first."""
+    hull = list[Offer]()
+    for offer in sorted(offers, key=lambda o: (o.instructions, o.distance)):
+        if hull and offer.distance >= hull[-1].distance:
+            continue
+        while len(hull) > 1 and rate_between(hull[-2], hull[-1]) >= rate_between(hull[-1], offer):
+            hull.pop()
+        hull.append(offer)
+    return hull
+
+
+def _rows_of(pixels: int) -> Sequence[int]:
+    """Pixels that a row may hold: several rows are filled."""
+    return [n for n in range(1, pixels // 2 + 1) if pixels % n == 0]
+
+
+def _make_offers(model: Model, op: Op, kernels: TargetKernels, rows: Sequence[int]) -> FormOffers:
+    spellings = chain((Spelling(0, "rows", n) for n in rows), (Spelling(0, "dilated"),))
+    drafts = [(spelling, spell(model, op, spelling)) for spelling in spellings]  # the freest first
+    as_it_is = min(_lows(op, kernels), default=UNBOUNDED)
+    freed = min(_lows(drafts[0][1], kernels), default=UNBOUNDED)
+    if freed >= as_it_is:
+        return FormOffers(None)
+    return FormOffers(freed, tuple(convex(_offers(op, drafts, kernels))))
+
+
+def _offers(
+    op: Op, drafts: Iterable[tuple[Spelling, Op]], kernels: TargetKernels
+) -> Iterator[Offer]:
+    """As it is, and each spelling."""
+    before = cost_of(op, kernels.target).instructions
+    yield Offer(None, 0, align_up(op.outputs[0].nbytes))
+    for spelling, drafted in drafts:
+        lows = _lows(drafted, kernels)
+        if lows:
+            distance = min(lows) + sum(map(align_up, kernels.scratch_of(drafted)))
+            instructions = cost_of(drafted, kernels.target).instructions - before
+            yield Offer(spelling, instructions, distance)
+
+
+def _lows(op: Op, kernels: TargetKernels) -> list[int]:
+    return [overlap.low for overlap in kernels.input_overlaps_of(op)]
