@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from random_problems import problems
 
-from tflm_planner.memory.allocators.greedy import best_fit, first_fit, orders, pendulum
+from tflm_planner.memory.allocators.conflicts import conflicts_of
+from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import Items, bind
 from tflm_planner.memory.problem import Buffer, Problem, validate
 
@@ -19,7 +20,7 @@ TOP = 80
 def free_bytes(items: Items, k: int, offsets: Sequence[int]) -> list[bool]:
     """Which bytes no placed item that lives together with `k` takes."""
     free = [True] * TOP
-    for other in items.conflicts[k]:
+    for other in conflicts_of(items)[k]:
         if offsets[other] >= 0:
             at = offsets[other]
             free[at : at + items.heights[other]] = [False] * items.heights[other]
@@ -40,54 +41,59 @@ def tightest(items: Items, k: int, offsets: Sequence[int]) -> int:
     return min((end - at, at) for end, at in gaps if end - at >= height)[1]
 
 
-@pytest.mark.parametrize(("place", "wanted"), [(first_fit, lowest), (best_fit, tightest)])
+@pytest.mark.parametrize(
+    ("place", "wanted"), [(GreedyPlacer.first_fit, lowest), (GreedyPlacer.best_fit, tightest)]
+)
 @settings(deadline=None, max_examples=60)
 @given(problem=problems(aliases=False, trailing=False))
 def test_each_item_lies_where_its_allocator_says(
-    place: Callable[[Items, Sequence[int]], list[int]],
+    place: Callable[[GreedyPlacer, Sequence[int]], list[int]],
     wanted: Callable[[Items, int, Sequence[int]], int],
     problem: Problem,
 ) -> None:
     items = bind(problem, ())
-    for _, order in orders(items):
+    placer = GreedyPlacer(items)
+    for _, order in placer.orders():
         offsets = [-1] * len(items)
         for k in order:
             offsets[k] = wanted(items, k, offsets)
-        assert place(items, order) == offsets
+        assert place(placer, order) == offsets
 
 
 @settings(deadline=None, max_examples=60)
 @given(problem=problems(aliases=False, trailing=False))
 def test_first_fit_ends_where_it_may_not_become_higher(problem: Problem) -> None:
     items = bind(problem, ())
-    for _, order in orders(items):
-        offsets = first_fit(items, order)
+    placer = GreedyPlacer(items)
+    for _, order in placer.orders():
+        offsets = placer.first_fit(order)
         assert offsets is not None
         height = items.plan(offsets).height(problem)
-        assert first_fit(items, order, height) is None
-        assert first_fit(items, order, height + 1) == offsets
+        assert placer.first_fit(order, height) is None
+        assert placer.first_fit(order, height + 1) == offsets
 
 
 @settings(deadline=None, max_examples=60)
 @given(problem=problems(aliases=False, trailing=False))
 def test_a_pendulum_hangs_items_as_high_as_they_fit(problem: Problem) -> None:
     items = bind(problem, ())
-    order = dict(orders(items))["start"]
-    height = first_fit_height(items, problem)
+    placer = GreedyPlacer(items)
+    order = dict(placer.orders())["start"]
+    height = first_fit_height(placer, problem)
     offsets = [-1] * len(items)
     for k in order:
         low, free = lowest(items, k, offsets), free_bytes(items, k, offsets)
         hanging = range(height - items.heights[k], low, -1) if low else ()
         offsets[k] = next((at for at in hanging if all(free[at : at + items.heights[k]])), low)
-    assert pendulum(items, order, height) == offsets
+    assert placer.pendulum(order, height) == offsets
     assert not validate(problem, items.plan(offsets))
 
 
-def first_fit_height(items: Items, problem: Problem) -> int:
+def first_fit_height(placer: GreedyPlacer, problem: Problem) -> int:
     """Of the first order."""
-    offsets = first_fit(items, dict(orders(items))["size"])
+    offsets = placer.first_fit(dict(placer.orders())["size"])
     assert offsets is not None
-    return items.plan(offsets).height(problem)
+    return placer.items.plan(offsets).height(problem)
 
 
 def test_orders_are_what_their_names_say() -> None:
@@ -95,7 +101,7 @@ def test_orders_are_what_their_names_say() -> None:
     spans = [(0, 4), (1, 3), (2, 9), (5, 6), (5, 8), (7, 9)]
     sizes = [3, 5, 2, 9, 4, 5]
     buffers = [Buffer(f"b{i}", s, *at) for i, (s, at) in enumerate(zip(sizes, spans, strict=True))]
-    assert dict(orders(bind(Problem(tuple(buffers)), ()))) == {
+    assert dict(GreedyPlacer(bind(Problem.of(tuple(buffers)), ())).orders()) == {
         "size": [3, 1, 5, 4, 0, 2],  # 9 5 5 4 3 2
         "conflict": [2, 4, 3, 5, 1, 0],  # with all that live at the time: 28 20 15 11 10 10
         "area": [2, 0, 4, 1, 5, 3],  # 14 12 12 10 10 9
@@ -110,9 +116,9 @@ def test_the_tightest_gap_is_taken_wherever_it_is() -> None:
     """Gaps of 3 and 4 bytes for the last item, which needs 2; above all lies free room."""
     sizes, ends = [2, 3, 2, 4, 1], [4, 2, 4, 2, 4]
     stacked = [Buffer(f"b{i}", n, 0, e) for i, (n, e) in enumerate(zip(sizes, ends, strict=True))]
-    items = bind(Problem((*stacked, Buffer("last", 2, 2, 4))), ())
-    assert best_fit(items, range(6)) == [0, 2, 5, 7, 11, 2]
+    items = bind(Problem.of((*stacked, Buffer("last", 2, 2, 4))), ())
+    assert GreedyPlacer(items).best_fit(range(6)) == [0, 2, 5, 7, 11, 2]
     swapped = [2, 4, 2, 3, 1]
     stacked = [Buffer(f"b{i}", n, 0, e) for i, (n, e) in enumerate(zip(swapped, ends, strict=True))]
-    items = bind(Problem((*stacked, Buffer("last", 2, 2, 4))), ())
-    assert best_fit(items, range(6)) == [0, 2, 6, 8, 11, 8]
+    items = bind(Problem.of((*stacked, Buffer("last", 2, 2, 4))), ())
+    assert GreedyPlacer(items).best_fit(range(6)) == [0, 2, 6, 8, 11, 8]

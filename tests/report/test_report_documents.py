@@ -175,6 +175,10 @@ def test_the_page_says_when_and_by_which_command_it_was_made(report: Report) -> 
 OTHER_NAMES = {
     "BatchJson.tool_version": "version",
     "FrontJson.allowed": "max_slowdown",
+    "LimitsJson.best_order_bytes": "best_order",
+    "LimitsJson.file_order_bytes": "order",
+    "LimitsJson.input_bytes": "inputs",
+    "LimitsJson.overlap_bytes": "overlap",
     "LatencyJson.median": "median_seconds",
     "LatencyJson.minimum": "minimum_seconds",
     "LatencyJson.runs": "timed_runs",
@@ -191,7 +195,8 @@ OTHER_NAMES = {
     "TimesJson.spread": "spread_seconds",
 }
 """Attribute in Python -> key in JSON, where they differ: a key stands alone in a file, so that its
-unit, or whose it is, belongs to its name. A key is never another word for the same thing."""
+unit, or whose it is, belongs to its name; all of `limits` is bytes, as its schema says. A key is
+never another word for the same thing."""
 
 
 def test_a_key_is_called_as_in_python() -> None:

@@ -74,17 +74,17 @@ def test_equal_problems_have_one_plan() -> None:
     """Names apart; other sizes, life spans, overlaps, duties or rounds make another problem."""
     buffers = tuple(Buffer(f"b{i}", 16 * (i % 5 + 1), i, i + 3) for i in range(12))
     overlaps = (Overlap(0, 1, 0, 0), Overlap(1, 2, -16, 32))
-    problem = Problem(buffers, overlaps)
+    problem = Problem.of(buffers, overlaps)
     memo = PlanMemo()
     plan = memo.pack(problem, (), 100)
-    renamed = Problem(tuple(replace(b, name="") for b in buffers), overlaps)
+    renamed = Problem.of(tuple(replace(b, name="") for b in buffers), overlaps)
     assert memo.pack(renamed, (), 100) is plan
     longer = (replace(buffers[0], end=5), *buffers[1:])
     wider = (replace(buffers[0], size=64), *buffers[1:])
     others = (
-        (Problem(longer, overlaps), (), 100),
-        (Problem(wider, overlaps), (), 100),
-        (Problem(buffers, overlaps[:1]), (), 100),
+        (Problem.of(longer, overlaps), (), 100),
+        (Problem.of(wider, overlaps), (), 100),
+        (Problem.of(buffers, overlaps[:1]), (), 100),
         (problem, overlaps[:1], 100),
         (problem, (), 0),
     )
@@ -94,7 +94,9 @@ def test_equal_problems_have_one_plan() -> None:
 
 
 def test_what_was_packed_first_is_forgotten_first() -> None:
-    problems = [Problem(tuple(Buffer("b", 16 + i, k, k + 2) for k in range(4))) for i in range(3)]
+    problems = [
+        Problem.of(tuple(Buffer("b", 16 + i, k, k + 2) for k in range(4))) for i in range(3)
+    ]
     memo = PlanMemo(buffers=8)
     first, second, _ = (memo.pack(problem, (), 0) for problem in problems)
     assert memo.pack(problems[1], (), 0) is second

@@ -8,8 +8,8 @@
       +--------------------------> bytes that the result must lie below its operand
 
 Networks repeat convolutions of one form (`tflm.kernels.forms`), and tiles repeat them more, so
-offers are made once for each form. This module knows what kernels allow and cost; it must
-not know plans.
+offers are made once for each form. This module knows what kernels allow and cost, not where
+anything lies.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def test_plans_that_a_lax_validator_permits_are_found(monkeypatch: pytest.Monkey
     def lax(timeline: Timeline, _: object) -> Problem:
         buffers = planning_problem(timeline).buffers
         pairs = itertools.combinations(range(len(buffers)), 2)
-        return Problem(buffers, tuple(Overlap(i, j, -UNBOUNDED, UNBOUNDED) for i, j in pairs))
+        return Problem.of(buffers, tuple(Overlap(i, j, -UNBOUNDED, UNBOUNDED) for i, j in pairs))
 
     data = random_model(4, steps=8)
     file = planned(data).data
