@@ -142,8 +142,7 @@ class RecallingWorkers(Workers):
         self._estimate_key = tuple(
             repr(value) for name, value in values.items() if any(part in name for part in parts)
         )
-        order = ("order", budget.schedule_states)
-        self.evaluator.order = memory.recall(order, lambda: Evaluator(data, options).order)
+        self.evaluator.order = memory.recall("order", lambda: Evaluator(data, options).order)
 
     def run(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """The result of each job."""

@@ -39,7 +39,7 @@ COUNTED = (
     "unbound_retries", "neighboured_models", "spelled_models", "spelled_fully", "front_work",
     "front_batches_without_gain", "finalists", "careful_work", "segmentations_without_gain",
     "attempts_without_gain",
-    "hotspots_of_cap", "hotspot_orders", "hotspot_work", "schedule_states",
+    "hotspots_of_cap", "hotspot_orders", "hotspot_work",
     "contracted_order_states", "beam_steps",
 )  # fmt: skip
 """Fields of `SearchBudget` that bound how much is looked at, not what."""

@@ -51,3 +51,9 @@ def test_a_step_ends_after_so_many_attempts_without_gain():
     assert not stop.record(995) and not stop.is_due  # less than one part in a hundred
     assert stop.record(980) and not stop.is_due
     assert not stop.record(980, attempts=2) and stop.is_due
+
+
+def test_any_lower_bytes_are_a_gain_where_none_is_too_small():
+    stop = EarlyStop(max_attempts=1, best=1000)
+    assert stop.record(999) and not stop.is_due
+    assert not stop.record(999) and stop.is_due

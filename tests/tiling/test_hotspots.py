@@ -216,10 +216,9 @@ def image_to_thumbnail() -> bytes:
      ("cortex-m4/cmsis-nn", "float32", True)],
 )  # fmt: skip
 def test_padding_is_dear_where_kernels_weigh_every_element(target, type_, dear) -> None:
-    on = api.kernels_of(api.load_target(target))
     tensor = read_model(image_to_thumbnail()).main.ops[0].outputs[0]
     tensor.type = {name: key for key, name in schema.type_names().items()}[type_]
-    assert pads_are_dear(tensor, TilingOptions(on, on.input_overlaps_of)) == dear
+    assert pads_are_dear(tensor, api.load_target(target)) == dear
 
 
 class GivenTiles(HotspotTiles):

@@ -39,11 +39,7 @@ from tflm_planner.transforms.reorder import (
     OrderSearch,
     Reorder,
 )
-from tflm_planner.transforms.schedules import quick_order
-
-_REORDER_STATES = 20_000
-"""States of the search for an order of a model that was planned before. 60,000 took 4 of the 23 s
-of MobileNetV2 1.0@224 with its own operators, and found no better plan."""
+from tflm_planner.transforms.schedules import SCHEDULE_STATES, quick_order
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def find_orders(
         return best_order(dag, method=options.order, stop=stop, seed=options.seed)
 
     if options.recipe is not None and options.order == "best":
-        quick = quick or quick_order("best", _REORDER_STATES)
+        quick = quick or quick_order("best", SCHEDULE_STATES)
     reordering = Reorder(
         quick or find, options.kernels.scratch_of, options.input_overlaps_of, graph_problems or {}
     )

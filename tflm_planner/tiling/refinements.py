@@ -72,7 +72,7 @@ class Refinements:
         offers more, so that what lies between the smallest and the fastest is as good as these."""
         budget = self.options.search_budget
         stop = EarlyStop(
-            budget.front_batches_without_gain, budget.front_least_gain, self._mean_bytes()
+            budget.front_batches_without_gain, self._mean_bytes(), budget.front_least_gain
         )
         work_left, known = budget.front_work, set[Candidate]()
         if not work_left:
@@ -109,7 +109,7 @@ class Refinements:
         return mean_bytes(self.models.tilings, self.options.max_slowdown)
 
     def plan_with_care(self) -> None:
-        """Plan the best few models with care, as far as they are not too large; where the arena is
+        """Plan the best few models with care, as far as the work for that goes; where the arena is
         limited, first the smallest above the limit that are faster than the best: care may bring
         one of them below."""
         budget = self.options.search_budget
@@ -118,9 +118,8 @@ class Refinements:
         best = self.distinct_models()[: budget.finalists]
         faster = self._faster_models()[: budget.finalists]
         for candidate in dict.fromkeys(c for c, _ in (*faster, *best)):
-            work = self.models.work_of(candidate)
-            if work_left >= 0 and work <= budget.careful_model:
-                work_left -= len(TILE_ORDERS) * work
+            if work_left >= 0:
+                work_left -= len(TILE_ORDERS) * self.models.work_of(candidate)
                 chosen.append(replace(candidate, effort=Effort.CAREFUL))
         self.models.add(chosen)
 

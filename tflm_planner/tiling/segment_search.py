@@ -154,9 +154,7 @@ class SegmentSearch:
     ) -> None:
         """Evaluate promising segmentations as whole models, while that gains now and then."""
         budget = self._budget
-        stop = EarlyStop(
-            budget.segmentations_without_gain, budget.least_gain, self._models.best.bytes
-        )
+        stop = EarlyStop(budget.segmentations_without_gain, self._models.best.bytes)
         for batch in segmentations.evaluated_batches(on_progress):
             self._evaluate_batch(segmentations, batch, mode)
             self._tell(on_progress, f"{self._segments.count} parts of the model tried")
@@ -231,7 +229,7 @@ class SegmentSearch:
             self._workers, self._options, self._models, self._allowed_instructions
         )
         budget = self._budget
-        stop = EarlyStop(budget.attempts_without_gain, budget.least_gain, self._models.best.bytes)
+        stop = EarlyStop(budget.attempts_without_gain, self._models.best.bytes)
         for candidate in hotspots.candidates():
             self._models.add([candidate])
             stop.record(self._models.best.bytes)

@@ -99,11 +99,8 @@ def _closed_interval(
 ) -> _ClosedInterval | None:
     """The interval; None unless one tensor enters and one leaves, of types whose rows TFLM can read
     and write. rows_of: how an operator reads rows of its operands."""
-    ops, defined_at, last_use = (
-        schedule.ops[interval.as_slice],
-        schedule.defined_at,
-        schedule.last_use,
-    )
+    ops = schedule.ops[interval.as_slice]
+    defined_at, last_use = schedule.defined_at, schedule.last_use
     operands = (t for op in ops for t in op.operands() if t in defined_at)
     entering = dict.fromkeys(t for t in operands if defined_at[t] < interval.first)
     leaving = [t for op in ops for t in op.outputs if last_use.get(t, -1) >= interval.end]

@@ -20,6 +20,7 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.window import ROWS
+from tflm_planner.tflm.target import Target
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.interval import Interval, ScheduleInterval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
@@ -34,6 +35,10 @@ from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
+
+_DEAR_PAD = 2
+"""PAD is dear where it takes more than so many times the instructions of SLICE. 1 or 4: nothing on
+randwire and nasnet_mobile."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +251,7 @@ class HotspotTiles:
     def _borders(self, work: int, first_op: Op) -> tuple[Border, ...]:
         """Ways to pad the tiles of a hotspot with so many operators in tiles."""
         borders = self.options.borders(self.models.used_kinds)
-        if "pad" in borders and pads_are_dear(first_op.outputs[0], self.options):
+        if "pad" in borders and pads_are_dear(first_op.outputs[0], self.options.kernels.target):
             borders = ("waste", "ahead", "once")
         few = work <= self._budget.variants_segment or len(borders) == 1
         return borders if few else borders[1:]
@@ -292,16 +297,15 @@ def halo_bytes(op: Op) -> int:
     return total
 
 
-def pads_are_dear(tensor: Tensor, options: TilingOptions) -> bool:
+def pads_are_dear(tensor: Tensor, target: Target) -> bool:
     """Whether padding such a tensor takes many times the instructions of another copy, as it does
     with kernels that check every element."""
     shape = tensor.shape or ()
     numbers = Operand("int32", (len(shape), 2), True, 0, (0,) * (2 * len(shape)))
     data, begin = Operand(tensor.type_name, shape), Operand("int32", (len(shape),), True)
-    target = options.kernels.target
     pad = cost_of_case(Case("PAD", (data, numbers), (data,)), target)
     cut = cost_of_case(Case("SLICE", (data, begin, begin), (data,)), target)
-    return pad.instructions > options.search_budget.dear_pad * cut.instructions
+    return pad.instructions > _DEAR_PAD * cut.instructions
 
 
 def _part_counts(ops: Sequence[Op], schedule: LinearSchedule) -> list[int]:
