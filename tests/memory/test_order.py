@@ -43,6 +43,15 @@ def test_peak_and_validity_agree_with_a_naive_simulation(dag: Dag, rng: object) 
     assert is_valid(dag, reverse_post_order(dag))
 
 
+@pytest.mark.parametrize(
+    "order", [(), (0,), (0, 1, 1), (0, 0), (0, 2), (-1, 0), (1, 0), (0, 1, 2)], ids=str
+)
+def test_an_order_has_every_node_once(order: tuple[int, ...]) -> None:
+    """Two nodes, of which the second reads what the first writes."""
+    dag = Dag((16, 16, 16), (Node((0,), (1,)), Node((1,), (2,))), (0,), (2,))
+    assert is_valid(dag, (0, 1)) and not is_valid(dag, order)
+
+
 @settings(max_examples=100, deadline=None)
 @given(dags(9), st.sampled_from(["file", "rpo", "beam", "exact", "best"]), st.integers(0, 3))
 def test_every_method_is_sound_and_repeats(dag: Dag, method: str, seed: int) -> None:
