@@ -16,7 +16,7 @@ from tests.tflm.wheel import Wheel
 from tests.transforms.row_loops import chain as _chain
 from tests.transforms.row_loops import (
     faults,
-    loop_geometry,
+    geometry_of,
     planned,
     random_blocks,
     random_loops,
@@ -132,7 +132,7 @@ def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:
 )
 def test_delays_halos_and_masks(layers, loop, turns, delays, halos, masks) -> None:
     model = read_model(_chain(*layers))
-    found = loop_geometry(model, loop)
+    found = geometry_of(model, loop)
     tensors = [model.main.inputs[0], *(op.outputs[0] for op in found.ops)]
     assert found.turns == turns
     assert [found.delays[t] for t in tensors] == delays
@@ -153,7 +153,7 @@ def test_when_the_next_halo_is_taken(border: LoopBorder, first: str) -> None:
 
 def test_a_result_that_outgrows_its_input_gets_room_before_it() -> None:
     model = read_model(_chain((1, 1, 12)))
-    found = loop_geometry(model, LoopedRegion((0,), 1))
+    found = geometry_of(model, LoopedRegion((0,), 1))
     # 12 rows of 15 bytes become rows of 60: before the last one, 11 are written, 11 are read.
     assert found.in_place and found.store.size == 12 * 60
     assert found.store.lead == 33
@@ -173,7 +173,7 @@ def test_an_input_that_is_needed_later_is_not_overwritten(border) -> None:
     graph.op("ADD", [x, y], [z], "AddOptions")
     graph.outputs(z)
     data = net.finish()
-    found = loop_geometry(read_model(data), LoopedRegion((0,), 1, border))
+    found = geometry_of(read_model(data), LoopedRegion((0,), 1, border))
     assert not found.in_place and found.store_bytes == 2 * 64
     made, _ = streamed(data, LoopedRegion((0,), 1, border))
     assert faults(data, made, host=False) == []
@@ -207,7 +207,7 @@ def _refused(data: bytes, loop: LoopedRegion) -> str:
     (note,) = run(model, Regions((loop,)))
     assert to_text(model) == before
     with pytest.raises(NotStreamableError):
-        loop_geometry(model, loop)
+        geometry_of(model, loop)
     return note
 
 
