@@ -31,11 +31,11 @@ from tflm_planner.tiling.estimate.ranges import (
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.transforms.tile.boxes import cuts
 
-HaloPolicy = Literal["recompute", "merge", "rows"]
+EstimatedHalo = Literal["recompute", "merge", "rows"]
 """What happens to rows that several tiles read. "recompute": each tile computes them again.
 "merge": they are kept in as many equal blocks as there are tiles, and joined by copying, as by
 `transforms.tile.tiler`. "rows": they are kept row by row and nothing is copied; no stock
-operators do that, so this gives a lower bound."""
+operators do that, so this gives a lower bound, which `benchmarks/tiers.py` asks for."""
 _CONCATENATION_TAIL, _INSTRUCTIONS_PER_COPIED_BYTE = 84, 0.6
 """Bytes of tail of a CONCATENATION, and instructions for each byte that it copies, about."""
 _OPERATOR_INSTRUCTIONS = 400
@@ -65,7 +65,7 @@ class BackwardWalk:
     axis: int
     part_counts: IntVector
     limits: EstimateLimits
-    halo_policy: HaloPolicy = "recompute"
+    halo_policy: EstimatedHalo = "recompute"
     ranges: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
     """Rows that the operators taken in so far read of a tensor; of a result, also its own part."""
     result_parts: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
