@@ -85,7 +85,9 @@ class SegmentSearch:
             segmenter = self._segmenter(mode)
             self._work.begin_step(share, self._budget.segmentation_share)
             self._evaluate_segmentations(
-                PromisingSegmentations(segmenter, self._segments, mode.bind_views),
+                PromisingSegmentations(
+                    segmenter, self._segments, self._models, self._options, mode.bind_views
+                ),
                 mode,
                 on_progress,
             )
