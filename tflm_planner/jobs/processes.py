@@ -80,7 +80,7 @@ class _JobRun:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next_result(self) -> tuple[int, Any]:
-        """Wait for it."""
+        """Wait for the next result: the job's number and what it gave."""
         while True:
             with contextlib.suppress(queue.Empty):
                 return self.finished.get(timeout=_POLL)

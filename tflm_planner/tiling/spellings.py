@@ -73,8 +73,8 @@ class _Offers:
         return [_rate(a, b) for a, b in pairwise(self.offers)]
 
     def at(self, rate: float) -> Offer:
-        """The offer to choose at a rate: the last one whose saving, against the offer before, takes
-        no more instructions for a byte than that."""
+        """The last offer that pays at this rate: at most `rate` instructions for each byte that it
+        saves against the offer before it."""
         return self.offers[bisect_right(self.rates, rate)]
 
 

@@ -84,7 +84,7 @@ class BackwardWalk:
     prologue: Prologue = field(default_factory=Prologue)
     """Operators that run once, before the tiles."""
     taken_apart: set[Tensor] = field(default_factory=set[Tensor])
-    """Operands of operators with several results, no part of which is a view."""
+    """Operands of operators with several results (SPLIT): no part of them counts as a view."""
     bytes_beside: int = 0
     """Bytes of the tensors that live through the interval."""
     untiled_bytes: int = 0
@@ -194,8 +194,8 @@ class BackwardWalk:
         """The rows that each tile computes where earlier tiles keep theirs."""
         assert needed.axis is not None, "made before the tiles"
         rows = (result.shape or ())[needed.axis]
-        # Blocks are made when they are needed and end where they must, so that counting whole
-        # ones for every operator would add up to far too much.
+        # A block is computed just before its first use, up to the row needed then. Counting whole
+        # blocks for every operator would overestimate.
         high = np.maximum.accumulate(np.maximum(needed.high, 0), axis=1)
         start = np.where(self.no_tile, high, first_row_still_read(needed))
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)

@@ -116,8 +116,8 @@ class HotspotTiles:
         options = [self._options_of_largest(schedule, largest, least_head)]
         if not options[0]:
             return None
-        # The largest hotspot says which head is low enough for the others; where one of them needs
-        # more than that, the others may need as much.
+        # The largest hotspot sets the head to reach. If another cannot reach it, its head is the
+        # target for those after it.
         enough = self._low_enough(least_head, options[0])
         for interval in others:
             options.append(self._options_of(schedule, interval, enough))

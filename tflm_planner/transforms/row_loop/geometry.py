@@ -241,9 +241,9 @@ def _peel_borders(geometry: LoopGeometry) -> LoopGeometry:
 
 
 def _rank(geometry: LoopGeometry, *, masks: bool) -> tuple[int, int, int]:
-    """Sorts by bytes first, then by turns and, if there are any, by `masks`. A store that is longer
-    than the input costs a PAD, which needs more than one place; a result that is no view is copied
-    out of the store."""
+    """Sort key: bytes, then turns, then (with `masks`) masked uses. Bytes include a row for the PAD
+    that a store longer than the input needs, and the result where it must be copied out of the
+    store."""
     source, result = geometry.source, geometry.result
     extra = row_elements(source) * element_bytes(source) if _is_padded(geometry) else 0
     extra += 0 if is_view(geometry.store, result, geometry.backwards) else result.nbytes
