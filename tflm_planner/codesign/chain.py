@@ -23,7 +23,7 @@ pool, mean: averages of the whole image."""
 Activation = Literal["none", "relu", "relu6"]
 Join = Literal["sum", "concat", "late sum", "scaled late sum"]
 """sum: added before the activation, at another shape through a 1x1 convolution. concat: its
-channels come before those that the layer makes. late sum: added behind the activation, at another
+channels come before those that the layer makes. late sum: added after the activation, at another
 shape through sums over windows and channels of zeros (`reshaping`); scaled: with a factor and an
 addend for each channel."""
 Shape = tuple[int, int, int]
@@ -98,7 +98,7 @@ class Step:
 
     @property
     def is_late(self) -> bool:
-        """Whether a skip is added behind the activation."""
+        """Whether a skip is added after the activation."""
         return self.source is not None and self.layer.join in ("late sum", "scaled late sum")
 
 

@@ -42,7 +42,7 @@ class Numbers(Protocol):
     """Where values get their types and parameters their numbers."""
 
     def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
-        """A value behind an activation."""
+        """A value after an activation."""
         ...
 
     def weights(

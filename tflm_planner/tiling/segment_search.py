@@ -198,7 +198,7 @@ class SegmentSearch:
         self._models.add(list(candidates))
 
     def _evaluate_patches(self, mode: _Mode) -> None:
-        """Put patch stages before the regions that the best model has behind them. Patches are no
+        """Put patch stages before the regions that the best model has after them. Patches are no
         contiguous bytes, so they need copies."""
         if mode.bind_views or not self._allows_copies:
             return

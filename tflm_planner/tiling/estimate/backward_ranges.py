@@ -69,7 +69,7 @@ class BackwardWalk:
     ranges: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
     """Rows that the operators taken in so far read of a tensor; of a result, also its own part."""
     result_parts: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
-    """For tensors that are needed behind the interval: the part that each tile contributes."""
+    """For tensors that are needed after the interval: the part that each tile contributes."""
     kept_rows: dict[Tensor, tuple[IntGrid, IntGrid]] = field(
         default_factory=dict[Tensor, "tuple[IntGrid, IntGrid]"]
     )
@@ -155,7 +155,7 @@ class BackwardWalk:
         return self._tile_result(position, op, 0, needed)
 
     def _add_result(self, result: Tensor) -> bool:
-        """Cut a tensor that is needed behind the interval; False where that cannot be."""
+        """Cut a tensor that is needed after the interval; False where that cannot be."""
         self.bytes_beside -= self.schedule.bytes[result]
         part = self._cut(result)
         if part is None:
