@@ -33,7 +33,7 @@ _LAST_WORDS = 300
 
 
 class LocalEngine:
-    """See `JobEngine`: so many processes, which end with the engine."""
+    """See `JobEngine`: `workers` processes, which end with the engine."""
 
     def __init__(self, workers: int, imports: Sequence[str] = ()) -> None:
         self._workers, self._imports = workers, (_WORKER, *imports)

@@ -39,7 +39,7 @@ class TargetKernels:
         return scratch_model(self.target)
 
     def part_scratch_of(self, op: Op, axis: int, size: int) -> tuple[int, ...] | None:
-        """The same for a part of an operator, so many elements of its result long along an axis;
+        """The same for a part of an operator, `size` elements of its result long along an axis;
         None where it is as of the whole."""
         return library_of(self.target).part_scratch(op, self.target, axis, size)
 
@@ -89,8 +89,8 @@ def _contract_memo(builds: tuple[KernelBuild, ...]) -> _ContractMemo:
 
 
 _SMALL = 256
-"""Constants of up to so many bytes (paddings, permutations, axes), and all of positions, belong to
-an operator's form: weights do not."""
+"""Constants of up to this many bytes (paddings, permutations, axes), and all of positions, belong
+to an operator's form: weights do not."""
 _POSITIONS = ("int32", "int64")
 """Types of constants that say which elements are taken, however many."""
 

@@ -120,7 +120,7 @@ class SegmentSearch:
         return modes
 
     def _shares(self, modes: int) -> Sequence[float]:
-        """The share of the work that is left for each of so many modes."""
+        """The share of the work that is left, for each of `modes` modes."""
         budget = self._budget
         if modes == 3:
             return (*budget.mode_shares[:2], budget.mode_shares[3])

@@ -203,7 +203,7 @@ class Segmenter:
         return solved
 
     def _trace_back(self, table: _Table, choice: Ints, steps: int) -> Segmentation:
-        """The choices that led to the end in so many instruction steps."""
+        """The choices that led to the end in `steps` instruction steps."""
         end, segments, head = self._count, list[Segment](), 0
         while end > 0:
             chosen = int(choice[end, steps])

@@ -43,8 +43,8 @@ _PLANS = 4
 """Plans that are made to find the lowest; the search for the cheapest takes as many as a bisection
 needs. 1 to 16: the same bytes on vww_96_int8, mobilenet_v2_030_80 and mobilenet_v1_025_96."""
 _WORTH = 200
-"""One part in so many of the bytes is given up for cheaper spellings: rows of 2 pixels in place of
-16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
+"""One part in this many of the bytes is given up for cheaper spellings: rows of 2 pixels in place
+of 16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class SpellingPermission:
     rows: bool = True
 
     def limit(self, as_it_is: int) -> int:
-        """The most instructions, for a model that takes so many as it is spelled."""
+        """The most instructions, for a model that takes `as_it_is` as it is spelled."""
         return int(as_it_is * self.max_slowdown) if self.instructions is None else self.instructions
 
 

@@ -40,7 +40,7 @@ _TRIES = 20
 @dataclass(frozen=True)
 class EvolutionOptions:
     """drawn: networks, at most. scored: of them (None: not limited). batch: drawn at a time.
-    parents: the best so many have children. rate: of mutations. evolves: False draws all at
+    parents: how many of the best have children. rate: of mutations. evolves: False draws all at
     random."""
 
     drawn: int = 2000

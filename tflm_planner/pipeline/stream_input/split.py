@@ -317,7 +317,7 @@ def _front_bytes(geometry: LoopGeometry) -> int:
 
 
 def _boundary_rows(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
-    """Rows of the boundary a turn, for so many rows of the image at a time."""
+    """Rows of the boundary a turn, for `rows` rows of the image at a time."""
     if rows is None:
         return 1
     geometry = can_split(model, ops, 1)

@@ -38,7 +38,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 @dataclass(frozen=True)
 class HotspotOption:
-    """A hotspot in so many tiles."""
+    """A hotspot in one number of tiles."""
 
     region: TiledRegion
     head: int
@@ -235,7 +235,7 @@ class HotspotTiles:
     def evaluate_parts(
         self, schedule: LinearSchedule, parts: int, interval: Interval
     ) -> list[HotspotOption]:
-        """A hotspot in so many tiles, with every border worth a look."""
+        """A hotspot in `parts` tiles, with every border worth a look."""
         inner = tuple(range(interval.size))
         regions = [
             TiledRegion(inner, (Split(ROWS, parts),), "merge", border, eager=True)
@@ -244,7 +244,7 @@ class HotspotTiles:
         return self._evaluate_regions(schedule, regions, interval)
 
     def _borders(self, work: int, first_op: Op) -> tuple[Border, ...]:
-        """Ways to pad the tiles of a hotspot with so many operators in tiles."""
+        """Ways to pad the tiles of a hotspot that has `work` operators in tiles."""
         borders = self.options.borders(self.models.used_kinds)
         if "pad" in borders and pads_are_dear(first_op.outputs[0], self.options):
             borders = ("waste", "ahead", "once")

@@ -212,7 +212,7 @@ class LoopBuilder(Turn):
                 self._unrolled.halos[use] = halo
 
     def _take_rows(self, late: int, count: int) -> Tensor:
-        """So many rows of the region's input from turn * rows - `late` on."""
+        """`count` rows of the region's input from turn * rows - `late` on."""
         store, source = self._geometry.store, self._geometry.source
         rows = self._turns * self._geometry.rows[source] - late + np.arange(count)[None, :]
         rows += store.lead

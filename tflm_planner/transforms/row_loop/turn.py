@@ -44,7 +44,7 @@ class Turn(ABC):
 
     @abstractmethod
     def _take_rows(self, late: int, count: int) -> Tensor:
-        """So many rows of the region's input from turn * rows - `late` on."""
+        """`count` rows of the region's input from turn * rows - `late` on."""
 
     @abstractmethod
     def _clock(self) -> Tensor:

@@ -46,8 +46,8 @@ OVERLAPPING = WINDOWS | MOVERS
 
 
 _MOST_PIXELS = 1 << 22
-"""Results with more pixels share no memory with an operand: a replay of so many takes gigabytes
-and minutes, and no microcontroller could hold them."""
+"""Results with more pixels share no memory with an operand: a replay of them takes gigabytes and
+minutes, and no microcontroller could hold them."""
 _MOST_BYTES = 1 << 24
 """Of operands and result together, likewise: a replay keeps a time for each byte."""
 
