@@ -18,7 +18,7 @@ from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load
 
 class FormOverlap(NamedTuple):
     """An input overlap of every operator of one form. operand, result: which input and output.
-    low, high: the distances that are allowed, in bytes."""
+    low, high: as of `InputOverlap`."""
 
     operand: int
     result: int
