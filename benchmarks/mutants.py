@@ -32,7 +32,7 @@ from tests.models.small import bottleneck
 from tests.placed_replay import replay_planned
 from tests.transforms.random_tiles import random_scheme
 from tests.transforms.row_loops import planned, random_loops, streamed
-from tests.transforms.tiled import dialect_of, tiled
+from tests.transforms.tiled import dialect_of, rewritten
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -94,8 +94,10 @@ def _in_tiles(data: bytes) -> bytes | None:
     found: list[bytes] = []
     for seed in range(24):
         scheme = random_scheme(data, seed)
-        made, notes = tiled(data, scheme) if scheme is not None else (b"", ["not tiled"])
-        if not notes[0].startswith("not tiled") and _size(made) <= 150:
+        if scheme is None:
+            continue
+        made, (result,) = rewritten(data, scheme)
+        if not result.refusal and _size(made) <= 150:
             found.append(made)
     return max(found, key=_size, default=None)
 

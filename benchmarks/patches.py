@@ -26,6 +26,7 @@ from tflm_planner.cost import latency_of
 from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import Items, bind, choose_all
 from tflm_planner.memory.problem import Problem
+from tflm_planner.model.check import check
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.macs import total_macs
@@ -110,9 +111,10 @@ def patched(data: bytes, n: int, p: int, on: TargetKernels, options: MemoryOptio
     if n and p > 1:
         region = Patch(p, n, blocks=True).region(model.main)
         stage = model.main.ops[region.ops[-1]].outputs[0].nbytes
-        (note,) = run(model, Regions((region,)))
-        if note.startswith("not tiled"):
+        (result,) = Regions((region,)).rewrite(model)
+        if result.refusal:
             return None
+        check(model)
     macs = total_macs(model.ops()) / before
     return Found(n, p, as_published(model, stage), memory(model, on, options), macs)
 

@@ -29,7 +29,7 @@ from tests.transforms.random_tiles import random_scheme
 from tests.transforms.row_loops import planned, random_blocks, random_loops, streamed
 from tests.transforms.stream_inputs import cleaned, halves, some_place
 from tests.transforms.test_spelling import random_chain, random_spellings, respelled
-from tests.transforms.tiled import KINDS, RARE_KINDS, dialect_of, tiled
+from tests.transforms.tiled import KINDS, RARE_KINDS, dialect_of, rewritten
 from tests.verification.terms.proofs import HOST
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import UnsoundPlanError
@@ -54,8 +54,8 @@ def tiles(seed: int, report: Report) -> None:
     scheme = random_scheme(data, seed)
     if scheme is None:
         return
-    made, notes = tiled(data, scheme)
-    if notes[0].startswith("not tiled"):
+    made, (result,) = rewritten(data, scheme)
+    if result.refusal:
         return
     report(prove_by_terms(read_model(data), read_model(made)))
     if seed % 3 == 0:

@@ -13,9 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_problems import brute_force, chain, paint, problems, sliding_chains
 
 from tests.call_counts import assert_near_linear
+from tests.memory.random_problems import brute_force, chain, paint, problems, sliding_chains
 from tflm_planner.memory.allocators import (
     AllocatorOptions,
     Listener,

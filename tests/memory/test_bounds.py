@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hypothesis import given, settings
-from random_problems import brute_force, chain, problems, sliding_chains
 
 from tests.call_counts import assert_near_linear
+from tests.memory.random_problems import brute_force, chain, problems, sliding_chains
 from tflm_planner.memory.allocators import AllocatorOptions, best_of
 from tflm_planner.memory.bounds import (
     Needs,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from random_problems import problems
 
+from tests.memory.random_problems import problems
 from tflm_planner.memory.minimalloc_csv import read_csv, write_csv
 from tflm_planner.memory.problem import Buffer, Plan, Problem
 from tflm_planner.support.errors import UsageError

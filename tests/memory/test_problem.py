@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_problems import mutations, paint, problems
 
+from tests.memory.random_problems import mutations, paint, problems
 from tflm_planner.memory.allocators import AllocatorOptions, best_of
 from tflm_planner.memory.problem import (
     UNBOUNDED,

@@ -32,8 +32,8 @@ SMALL = SearchBudget(search_work=2_500, beam_steps=1)
 """A few tilings are enough."""
 
 
-class Proof:
-    """In place of the runtimes: refuses the first so many files."""
+class FakeRuntimes:
+    """In place of the runtimes: finds the first `refusals` files different, all others equal."""
 
     def __init__(self, monkeypatch, refusals: int) -> None:
         self.refusals, self.files = refusals, list[bytes]()
@@ -66,18 +66,18 @@ def arena(result: api.PlanResult) -> int:
 def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch, dialect):
     allowed = api.AllowedOperators
     permission = {"dialect": dialect, "operators": allowed.NONE if dialect else allowed.ALL}
-    Proof(monkeypatch, 0)
+    FakeRuntimes(monkeypatch, 0)
     best = planned(**permission)
     assert not refusals(best)
-    proof = Proof(monkeypatch, 1)
+    runtimes = FakeRuntimes(monkeypatch, 1)
     found = planned(tmp_path, **permission)
     (note,) = refusals(found)
     assert "byte 7 of 'out'" in note and "please report" in note
     assert ("operators 0-1 in 15 parts" in note) is dialect
     assert arena(best) < arena(found) < found.report.before.arena.arena
-    assert len(proof.files) == 2 and found.report.verified
+    assert len(runtimes.files) == 2 and found.report.verified
     written = (tmp_path / "out.tflite").read_bytes()
-    assert proof.files == [best.data, written] and best.data != written
+    assert runtimes.files == [best.data, written] and best.data != written
     assert found.report.sha256_after == hashlib.sha256(written).hexdigest()
     assert all(p.size > arena(best) for p in found.report.front.points)  # no way to have it
     assert not any(f"{arena(best):,} B" in n for n in found.report.notes if n != note)
@@ -85,11 +85,11 @@ def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
-    proof = Proof(monkeypatch, MOST_REFUSED)
+    runtimes = FakeRuntimes(monkeypatch, MOST_REFUSED)
     found = planned()
-    assert len(refusals(found)) == MOST_REFUSED == len(set(proof.files)) - 1
+    assert len(refusals(found)) == MOST_REFUSED == len(set(runtimes.files)) - 1
     assert any("none that stood the proof lowers" in n for n in found.report.notes)
-    Proof(monkeypatch, 0)
+    FakeRuntimes(monkeypatch, 0)
     plain = api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions()))
     assert arena(found) == arena(plain) and found.report.verified
 
@@ -98,7 +98,7 @@ def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
 @pytest.mark.mostly_slow(fast=1)
 def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
     """Estimates promised less than the file that was made needs."""
-    Proof(monkeypatch, 0)
+    FakeRuntimes(monkeypatch, 0)
     plain = arena(api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions())))
     make = model_planner.plan_tiling
 
@@ -118,7 +118,7 @@ def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
 def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all_miss: bool):
     """The fastest tiling within the budget is made first. Its file needs more than was promised;
     if all do, the smallest is taken."""
-    Proof(monkeypatch, 0)
+    FakeRuntimes(monkeypatch, 0)
     sizes = sorted({p.size for p in planned().report.front.points if p.tiles})
     limit, make, made = sizes[-1], model_planner.plan_tiling, list[int]()
     assert len(sizes) > 1
@@ -140,25 +140,25 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
 
 @pytest.mark.slow
 def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
-    proof = Proof(monkeypatch, FAR)
+    runtimes = FakeRuntimes(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="byte 7 of 'out'; nothing was written"):
         planned(tmp_path)
-    assert len(proof.files) == MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
+    assert len(runtimes.files) == MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
 
 
 def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
-    proof = Proof(monkeypatch, 1)
+    runtimes = FakeRuntimes(monkeypatch, 1)
     with pytest.raises(OutputsDifferError):
         planned(
             tmp_path, by_hand=(TiledRegion((0, 1), (Split(1, 5),)),), operators=AllowedOperators.ALL
         )
-    assert len(proof.files) == 1 and list(tmp_path.iterdir()) == []
+    assert len(runtimes.files) == 1 and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
-    Proof(monkeypatch, 0)
+    FakeRuntimes(monkeypatch, 0)
     best, tiled = planned(), model_planner.plan_tiling
 
     def guarded(original, tiling, *rest):

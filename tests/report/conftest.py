@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from report_samples import HOSTILE, chain
 
+from tests.report.report_samples import HOSTILE, chain
 from tflm_planner.memory.allocators.portfolio import Solution
 from tflm_planner.memory.problem import Plan
 from tflm_planner.report.document import (

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from report_samples import HOSTILE
 
 from tests.conftest import CNN
+from tests.report.report_samples import HOSTILE
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.pareto import front_of_search, with_stock
 from tflm_planner.report.csv_document import to_csv

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 from jinja2 import UndefinedError
-from report_samples import HOSTILE, chain, with_solution
 
+from tests.report.report_samples import HOSTILE, chain, with_solution
 from tflm_planner.report.arena_svg import ArenaBar, Limit, arena_parts, arena_svg
 from tflm_planner.report.document import MapBlock, MemoryMap, Report
 from tflm_planner.report.html import to_html

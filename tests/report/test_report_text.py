@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from report_samples import HOSTILE, chain, with_solution
 
+from tests.report.report_samples import HOSTILE, chain, with_solution
 from tflm_planner.report.document import HeadLimits, MemoryMap, Report, RuntimeCheck
 from tflm_planner.report.html import to_html
 from tflm_planner.report.inspection_text import render_inspection

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.models.small import SCALE, Chain
-from tests.transforms.row_loops import loop_geometry
+from tests.transforms.row_loops import geometry_of
 from tests.transforms.tiled import tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
@@ -115,6 +115,6 @@ def test_no_tile_is_such_a_row(
 
 def test_no_loop_runs_over_such_rows() -> None:
     """With stride 2 no window of VALID reads the last column: the kernel pads the last one."""
-    assert loop_geometry(read_model(strided(1, 3, 1)), LoopedRegion((0,), 1)).turns == 8
+    assert geometry_of(read_model(strided(1, 3, 1)), LoopedRegion((0,), 1)).turns == 8
     with pytest.raises(NotStreamableError, match="CMSIS-NN"):
-        loop_geometry(read_model(strided(2, 3, 1)), LoopedRegion((0,), 1))
+        geometry_of(read_model(strided(2, 3, 1)), LoopedRegion((0,), 1))

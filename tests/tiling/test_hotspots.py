@@ -94,7 +94,7 @@ def test_cuts_are_the_cheapest(seed: int) -> None:
     before = [i for i in ideals(dag) if not never & i]
     least = min(alive(dag, i) + price * len(i) for i in behind)
     most = min(alive(dag, i) - price * len(i) for i in before)
-    found, other = cuts.behind([node], price), cuts.before([node], price)
+    found, other = cuts.after([node], price), cuts.before([node], price)
     assert found in behind and other in before
     assert alive(dag, found) + price * len(found) == least
     assert alive(dag, other) - price * len(other) == most

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
 
 import pytest
 
-from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.budget import DEFAULT_BUDGET, WorkBudget
+from tests.tiling.small_searches import options, repeated
+from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.estimate.interval import Interval
+from tflm_planner.tiling.evaluate.workers import Workers
+from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.promising_segmentations import PromisingSegmentations
+from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import InTiles, Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.tile.box_plan import Split
 
@@ -95,13 +97,12 @@ def test_with_its_work_spent_a_search_still_offers_what_was_evaluated():
     evaluated = Segment(key(0, 2, 3), 20, 9, 0, is_evaluated=True)
     for segment in (promising, evaluated):
         segmenter.add(segment)
-    options = SimpleNamespace(
-        search_budget=DEFAULT_BUDGET,
-        objective="arena",
-        operators=AllowedOperators.ALL,
-        arena_limit=None,
-    )
-    models = SimpleNamespace(work=WorkBudget(0), best=SimpleNamespace(bytes=90), untiled_tail=0)
-    segments = SimpleNamespace(models=models, options=options)
-    offered = list(PromisingSegmentations(segmenter, segments, True).evaluated_batches(print))
+    search_options = options()
+    workers = Workers(repeated(), search_options)
+    order = tuple(range(len(workers.evaluator.model.main.ops)))
+    models = ModelEvaluations(workers, search_options, len(order), WorkBudget(0))
+    segments = SegmentEvaluations(workers, search_options, models, order)
+    found = PromisingSegmentations(segmenter, segments, models, search_options, True)
+    offered = list(found.evaluated_batches(print))
     assert [[one.segments for one in batch] for batch in offered] == [[(evaluated,)]]
+    assert segments.count == 0

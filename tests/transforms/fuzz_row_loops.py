@@ -8,7 +8,8 @@ import random
 from collections import Counter
 
 from tests.transforms.fuzzing import fuzz
-from tests.transforms.row_loops import faults, random_blocks, random_loops, streamed
+from tests.transforms.row_loops import faults, random_blocks, random_loops
+from tests.transforms.tiled import rewritten
 
 
 def wrong_with(seed: int, seen: Counter[str]) -> list[str]:
@@ -16,16 +17,16 @@ def wrong_with(seed: int, seen: Counter[str]) -> list[str]:
     rng = random.Random(seed)
     data = random_blocks(seed, rng.randint(3, 16))
     loops = random_loops(data, rng)
-    made, notes = streamed(data, *loops)
-    done = [(n, loop) for n, loop in zip(notes[-len(loops) :], loops, strict=True)]
-    for note, loop in done:
-        if note.startswith("not streamed"):
+    made, results = rewritten(data, *loops, clean=True)
+    for loop, result in zip(loops, results, strict=True):
+        if result.refusal:
             seen["not streamed"] += 1
         else:
-            for what in (loop.border, "in place" if "in place" in note else "store of its own"):
+            place = "in place" if "in place" in result.note else "store of its own"
+            for what in (loop.border, place):
                 seen[what] += 1
             seen[f"{min(len(loop.ops), 6)} operators"] += 1
-    if all(note.startswith("not streamed") for note, _ in done):
+    if all(result.refusal for result in results):
         return []
     seen["models streamed"] += 1
     return faults(data, made, host=seed % 4 == 0)

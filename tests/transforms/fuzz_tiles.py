@@ -17,7 +17,7 @@ from tests.transforms.tiled import (
     dialect_of,
     outputs_of_both,
     quick_differences,
-    tiled,
+    rewritten,
 )
 from tflm_planner.verification.tolerance import Differences, Tolerance
 
@@ -27,11 +27,11 @@ def sum_faults(seed: int, seen: Counter[str]) -> list[str]:
     behind the sum can make of one step."""
     data = random_model(seed, steps=1 + seed % 5, kinds=SUM_KINDS)
     scheme = random_sum(data, seed)
-    _, notes = tiled(data, scheme)
-    if not notes[0].startswith("not tiled"):
+    _, (result,) = rewritten(data, scheme)
+    if not result.refusal:
         return ["a sum was split without permission"]
-    made, notes = tiled(data, scheme, inexact=True)
-    if notes[0].startswith("not tiled"):
+    made, (result,) = rewritten(data, scheme, inexact=True)
+    if result.refusal:
         seen["sums not split"] += 1
         return []
     seen["sums split"] += 1
@@ -50,10 +50,10 @@ def faults(seed: int, seen: Counter[str]) -> list[str]:
     """What is wrong with the tiles of one random model, and with its dialect."""
     kinds = RARE_KINDS if seed % 2 else KINDS
     data = random_model(seed, steps=2 + seed % 12, kinds=kinds)
-    made, notes = tiled(data, random_scheme(data, seed))
-    if notes[0].startswith("not tiled"):
+    made, (result,) = rewritten(data, random_scheme(data, seed))
+    if result.refusal:
         seen["not tiled"] += 1
-        seen[_reason(notes[0])] += 1
+        seen[_reason(result.note)] += 1
         return []
     seen["tiled"] += 1
     wrong = quick_differences(data, made)

@@ -29,7 +29,7 @@ from tflm_planner.transforms.row_loop import (
     LoopGeometry,
     NotStreamableError,
 )
-from tflm_planner.transforms.row_loop.geometry import geometry
+from tflm_planner.transforms.row_loop.geometry import loop_geometry
 
 KINDS = {
     "conv_2d": 12, "depthwise_conv_2d": 8, "max_pool_2d": 2, "average_pool_2d": 2, "pad": 2,
@@ -131,7 +131,7 @@ def random_loop(
             tuple(chosen), rng.choice((1, 1, 1, 2, 2, 3, 4, 5)), rng.choice(LOOP_BORDERS)
         )
         try:
-            loop_geometry(model, loop)
+            geometry_of(model, loop)
         except NotStreamableError:
             continue
         found.append(loop)
@@ -205,8 +205,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def loop_geometry(model: Model, loop: LoopedRegion) -> LoopGeometry:
+def geometry_of(model: Model, loop: LoopedRegion) -> LoopGeometry:
     """The loop as it would be: delays, halos, turns, and where the result goes. Raises
     NotStreamableError."""
     ops = model.main.ops
-    return geometry(model.main, [ops[i] for i in sorted(set(loop.ops))], loop)
+    return loop_geometry(model.main, [ops[i] for i in sorted(set(loop.ops))], loop)

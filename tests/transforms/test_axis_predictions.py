@@ -14,7 +14,14 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.generator import random_model
-from tests.transforms.tiled import RARE_KINDS, SUM_KINDS, outputs_of_both, quick_differences, tiled
+from tests.transforms.tiled import (
+    RARE_KINDS,
+    SUM_KINDS,
+    outputs_of_both,
+    quick_differences,
+    rewritten,
+    tiled,
+)
 from tflm_planner.model.draft import region_results
 from tflm_planner.model.ir import Graph, Op
 from tflm_planner.model.serde import read_model
@@ -61,8 +68,8 @@ def check_axis(data: bytes, found: PartitionScheme, ops: range, seen: Counter[st
     scheme = scheme_of(found, ops)
     if scheme is None:
         return
-    made, (note, *_) = tiled(data, scheme, inexact=True)
-    refused = note.startswith("not tiled")
+    made, (result,) = rewritten(data, scheme, inexact=True)
+    note, refused = result.note, result.refusal is not None
     if found.faults():
         # BATCH_MATMUL of a value with itself makes one axis of two; the pass cuts the result's
         # alone, and reads all of the other.

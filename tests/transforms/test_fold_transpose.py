@@ -1,4 +1,4 @@
-"""Operands of products that are made turned: the same bits, and no turned copies in the tail."""
+"""Operands of products that are made transposed: the same bits, and no copies in the tail."""
 
 from __future__ import annotations
 

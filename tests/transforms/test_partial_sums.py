@@ -11,7 +11,7 @@ from tests.models.small import One, bottleneck
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
-from tflm_planner.transforms.tile.box_plan import HALOS, Halo, Split
+from tflm_planner.transforms.tile.box_plan import HALOS, HaloPolicy, Split
 from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import largest_sum
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
@@ -126,7 +126,7 @@ def test_schemes_that_are_not_valid():
 @needs_tflm
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("halo", HALOS)
-def test_a_sum_has_no_halos_to_keep(halo: Halo, border: Border):
+def test_a_sum_has_no_halos_to_keep(halo: HaloPolicy, border: Border):
     net, graph, x = start((1, 5, 5, 8))
     y = relu(graph, x, (1, 5, 5, 8), "a")
     graph.outputs(conv(graph, y, (1, 5, 5, 8), "b"))

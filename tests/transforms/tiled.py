@@ -11,6 +11,7 @@ from typing import Any
 from tests.model_replay import Place as ReplayPlace
 from tests.model_replay import Ranges
 from tests.models.generator import KINDS as ALL_KINDS
+from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_search import plan_memory
@@ -19,9 +20,11 @@ from tflm_planner.pipeline.write import write_planned
 from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
-from tflm_planner.transforms.base import run
+from tflm_planner.transforms.base import RegionResult, run
 from tflm_planner.transforms.dialect import Dialect, scratch_faults
+from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options, verify
 from tflm_planner.verification.inputs import input_sets
@@ -44,11 +47,25 @@ SUM_KINDS = {
 """What sums up."""
 
 
+Rewritten = RegionResult[TiledRegion | LoopedRegion]
+
+
+def rewritten(
+    data: bytes, *regions: TiledRegion | LoopedRegion, inexact: bool = False, clean: bool = False
+) -> tuple[bytes, list[Rewritten]]:
+    """The model with the regions in tiles or loops, and what became of each. clean: normalize
+    first."""
+    model = read_model(data)
+    run(model, *([Normalize()] if clean else []))
+    results = Regions(regions, inexact).rewrite(model)
+    check(model)
+    return write_model(model), results
+
+
 def tiled(data: bytes, *schemes: TiledRegion, inexact: bool = False) -> tuple[bytes, list[str]]:
     """The model with the schemes applied, and the notes."""
-    model = read_model(data)
-    notes = run(model, Regions(schemes, inexact))
-    return write_model(model), notes
+    made, results = rewritten(data, *schemes, inexact=inexact)
+    return made, [result.note for result in results]
 
 
 def same_bits(
@@ -141,6 +158,7 @@ __all__ = [
     "dialect_of",
     "outputs_of_both",
     "quick_differences",
+    "rewritten",
     "same_bits",
     "tiled",
 ]

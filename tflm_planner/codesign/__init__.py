@@ -40,7 +40,7 @@ True
 >>> model = build_floats(folded)
 
 **Receptive fields.** Patches repeat what their windows share. `receptive_field` counts that,
-`redistribution` moves windows behind the patches (MCUNetV2, Lin et al. 2021):
+`redistribution` moves windows to layers after the patches (MCUNetV2, Lin et al. 2021):
 
 >>> from tflm_planner.codesign.families import FAMILIES
 >>> from tflm_planner.codesign.redistribution import redistribute_field

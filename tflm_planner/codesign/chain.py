@@ -23,7 +23,7 @@ pool, mean: averages of the whole image."""
 Activation = Literal["none", "relu", "relu6"]
 Join = Literal["sum", "concat", "late sum", "scaled late sum"]
 """sum: added before the activation, at another shape through a 1x1 convolution. concat: its
-channels come before those that the layer makes. late sum: added behind the activation, at another
+channels come before those that the layer makes. late sum: added after the activation, at another
 shape through sums over windows and channels of zeros (`reshaping`); scaled: with a factor and an
 addend for each channel."""
 Shape = tuple[int, int, int]
@@ -34,10 +34,10 @@ Shape = tuple[int, int, int]
 class Layer:
     """One layer. kernel: rows and columns of a convolution's window. channels_in, channels_out: of
     a convolution, or the lengths of a dense layer. groups: of a convolution; as many as channels
-    make it a depthwise one. activation: of its result, behind a sum where there is one. skip: how
-    many layers, this one included, the value goes around that joins the result; 0: none does. join:
-    how it does. branch: channels of a 1x1 convolution, with the same activation, that it goes
-    through where it is a concatenation; 0: it goes through none."""
+    make it a depthwise one. activation: of its result, after a sum where there is one. skip: how
+    many layers, this one included, a skip goes around before it ends here; 0: none ends here. join:
+    how it is joined. branch: for a concatenation, channels of the 1x1 convolution on the skip (same
+    activation); 0: none."""
 
     kind: LayerKind
     kernel: tuple[int, int] = (1, 1)
@@ -98,7 +98,7 @@ class Step:
 
     @property
     def is_late(self) -> bool:
-        """Whether a skip is added behind the activation."""
+        """Whether a skip is added after the activation."""
         return self.source is not None and self.layer.join in ("late sum", "scaled late sum")
 
 

@@ -61,9 +61,9 @@ class VariantOutcome:
 @dataclass(frozen=True, slots=True)
 class RungResult:
     """What one rung comes to. best: the largest variant that fits and is larger than those of the
-    rungs before; None: none was found. of_flash, of_floor: variants larger than that which need no
-    plan, because their parameters or their fattest operator are too large. tried: variants with a
-    figure. left: larger ones that were not searched."""
+    rungs before; None: none was found. of_flash, of_floor: how many larger variants were ruled
+    out unplanned, by their parameters or by their fattest operator. tried: variants with a figure.
+    left: larger ones that were not searched."""
 
     kind: RungKind
     best: VariantOutcome | None

@@ -4,8 +4,8 @@
     GivenFloats      those of a folded network
     CalibratedInt8   those of a folded network, rounded to the ranges that its values had
 
-It must not know in which order operators are written, but that ranges come in the order in which
-values are asked for.
+It must not know the order of operators; it relies only on calibrated ranges coming in the order in
+which values are requested.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Numbers(Protocol):
     """Where values get their types and parameters their numbers."""
 
     def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
-        """A value behind an activation."""
+        """A value after an activation."""
         ...
 
     def weights(

@@ -102,7 +102,7 @@ def _stem(side: int) -> Growing:
 
 
 def _dense_blocks(grown: Growing, sizes: tuple[int, ...], growth: int) -> None:
-    """Blocks whose layers concatenate what they read and what they make, a transition behind each
+    """Blocks whose layers concatenate what they read and what they make, a transition after each
     but the last."""
     for block, size in enumerate(sizes):
         for _ in range(size):

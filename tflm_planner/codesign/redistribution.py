@@ -108,7 +108,7 @@ def _reductions(chain: Chain, layers: int, patches: int) -> Iterator[_Change]:
 
 
 def _additions(chain: Chain, first: int, lacks_field: bool) -> Iterator[_Change]:
-    """What gives field and multiplications back behind the stage: where the jump is largest, then
+    """What gives field and multiplications back after the stage: where the jump is largest, then
     most field for its multiplications while that is lacking, else most multiplications."""
     macs, field = size_of(chain).macs, receptive_field(chain.layers)
     jumps = _jumps(chain)

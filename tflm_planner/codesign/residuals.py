@@ -98,8 +98,9 @@ def plain(chain: Chain, where: Collection[int] | None = None) -> Chain:
 def reorganise(
     chain: Chain, where: Collection[int] | None = None, scaled: Scaled = "always"
 ) -> Chain:
-    """The chain with late skips in place of those at `where`: around each convolution that those
-    went around, with the pools behind it (None: in place of all, around all convolutions)."""
+    """The chain with its skips at `where` replaced by late skips. Each convolution that a replaced
+    skip went around, with the pools after it, gets a late skip of its own. None: all skips are
+    replaced, and every convolution gets one."""
     linear = redistribute(linearise(chain, where), chain)
     affected = _affected_layers(chain, where)
     layers = list(linear.layers)
@@ -126,8 +127,8 @@ def _ends_to_remove(chain: Chain, where: Collection[int] | None) -> frozenset[in
 
 
 def _remaining_layers(chain: Chain, removed: Collection[int]) -> list[int]:
-    """The layers that stay: all but those that only skips which go end at, and the norms of what
-    those concatenated, which can be folded then."""
+    """The layers that stay. Dropped are join layers at which a removed skip ended, and norms of
+    removed concatenations, which can now be folded into a convolution."""
     dropped = {p for p in removed if chain.layers[p].kind == "join"}
     joined = {p for p in removed if chain.layers[p].join == "concat"}
     for place, layer in enumerate(chain.layers):

@@ -27,7 +27,7 @@ from tflm_planner.tflm.targets import Target
 
 FOLDS = 5
 _ENOUGH = 4
-"""A path with at least so many measurements may have its constants fitted to these alone."""
+"""A path with at least this many measurements may have its constants fitted to these alone."""
 Rows = Sequence[tuple[Case, float]]
 Counted = Callable[[Case, KernelFamily], tuple[str, Counts]]
 """The key of a case's kernel path, and how often each piece of its code runs."""

@@ -292,7 +292,7 @@ def matmul(case: Case, family: KernelFamily) -> Work:
 
 def transpose_conv(case: Case, family: KernelFamily) -> Work:
     """TRANSPOSE_CONV: every input pixel is spread over outputs; deep int8 inputs under CMSIS-NN
-    run as a convolution of the turned filter."""
+    run as a convolution of the reversed filter."""
     weights, data, result = case.operand(1), case.data, case.result
     if weights is None or {len(t.shape) for t in (weights, data, result)} != {4}:
         return Work("other", _sizes(case), 0)

@@ -4,8 +4,9 @@
 
 They were fitted to instructions executed by stock TFLM on emulated cores; how well they fit, and
 how they are fitted again, is in benchmarks/latency.py. Those of the ESP32-S3 were counted in the
-sources of its kernels (data/instructions_read.toml). Cores that were not measured take the profile
-of the nearest that was, and what they predict is marked as an estimate, as what was counted is.
+sources of its kernels (data/instructions_read.toml). A core that was not measured takes the
+profile of the nearest one that was. Its predictions, and those from counted sources, are marked
+as estimates.
 """
 
 from __future__ import annotations

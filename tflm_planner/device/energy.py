@@ -39,7 +39,7 @@ class Energy:
 
 
 def energy_of(power: Power | None, seconds: float) -> Energy | None:
-    """The energy of an inference that takes so many seconds; None if the power is not known."""
+    """The energy of an inference that takes `seconds` seconds; None if the power is not known."""
     return None if power is None else Energy(power.watts * seconds, power)
 
 

@@ -31,7 +31,7 @@ class HostInterpreter:
         self._outputs = 0
 
     def load(self, model: bytes, arena: int, inputs: int, outputs: int) -> tuple[Any, ...]:
-        """Make an interpreter for a model in an arena of so many bytes. Returns what it took (see
+        """Make an interpreter for a model in an arena of `arena` bytes. Returns what it took (see
         the module)."""
         from tflite_micro import runtime
 

@@ -218,8 +218,8 @@ def _outputs(
     allocation: BoardAllocation,
     options: MeasureOptions,
 ) -> tuple[tuple[OutputCheck, ...], list[str]]:
-    """Run so many steps in a row, fetch every output of each, and compare them with those of TFLM
-    on this machine."""
+    """Run the options' steps in a row, fetch every output of each, and compare them with those of
+    TFLM on this machine."""
     graph = model.main
     if (allocation.inputs, allocation.outputs) != (len(graph.inputs), len(graph.outputs)):
         raise DeviceError(

@@ -55,11 +55,11 @@ class Engine(Protocol):
     """TFLM behind the protocol. Every method may raise RefusedRequest."""
 
     def load(self, data: bytes, arena: int) -> Loaded:
-        """An interpreter for a model in an arena of so many bytes, tensors allocated."""
+        """An interpreter for a model in an arena of `arena` bytes, tensors allocated."""
         ...
 
     def fits(self, data: bytes, arena: int) -> bool:
-        """Whether AllocateTensors succeeds in an arena of so many bytes. Discards the loaded
+        """Whether AllocateTensors succeeds in an arena of `arena` bytes. Discards the loaded
         interpreter."""
         ...
 

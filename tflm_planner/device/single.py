@@ -18,7 +18,7 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.new_model import NewModel
 
 _POSITIONS = 64
-"""Integer operands of at most so many elements count as positions and sizes."""
+"""Integer operands of at most this many elements count as positions and sizes."""
 _NEVER = frozenset(
     ("WHILE", "IF", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CUSTOM")
 )

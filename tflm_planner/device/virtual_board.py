@@ -34,7 +34,7 @@ LOG_ROOM = 1 << 16
 def virtual_capabilities(
     ram: int = DEFAULT_RAM, models: Mapping[str, bytes] | None = None
 ) -> m.Capabilities:
-    """What a virtual board with so many bytes for model and arena, and with `models` compiled in
+    """What a virtual board with `ram` bytes for model and arena, and with `models` compiled in
     (name -> file), says of itself."""
     return m.Capabilities(
         board="virtual",

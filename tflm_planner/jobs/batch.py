@@ -83,8 +83,8 @@ class Batch:
 
     @property
     def exit_code(self) -> int:
-        """130 where it was interrupted; else 0 where all fit, or of the codes that `tflm-plan`
-        would have ended with the gravest: 1, 4, 5, 2, 3."""
+        """130 if interrupted, 0 if all fit, else the gravest exit code of any model, in the order
+        1, 4, 5, 2, 3."""
         if self.unfinished:
             return 130
         codes = {row.exit_code for row in self.rows}
@@ -117,8 +117,9 @@ def model_paths(given: Sequence[Path]) -> list[Path]:
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
-    """What the files of each model are called: as it, or where others are called so with as many
-    folders before it as tell them apart. Raises UsageError where one is named twice."""
+    """A file name for each model: its stem or, where several share a stem, the stem with as many
+    parent folders as tell them apart. Raises UsageError where a model is named twice, or where two
+    differ in their ending alone."""
     parts = [(*path.resolve().parent.parts[1:], path.stem) for path in paths]
     for own, path in zip(parts, paths, strict=True):
         if parts.count(own) > 1:

@@ -33,7 +33,7 @@ _LAST_WORDS = 300
 
 
 class LocalEngine:
-    """See `JobEngine`: so many processes, which end with the engine."""
+    """See `JobEngine`: `workers` processes, which end with the engine."""
 
     def __init__(self, workers: int, imports: Sequence[str] = ()) -> None:
         self._workers, self._imports = workers, (_WORKER, *imports)
@@ -80,7 +80,7 @@ class _JobRun:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next_result(self) -> tuple[int, Any]:
-        """Wait for it."""
+        """Wait for the next result: the job's number and what it gave."""
         while True:
             with contextlib.suppress(queue.Empty):
                 return self.finished.get(timeout=_POLL)

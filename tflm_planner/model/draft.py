@@ -278,8 +278,8 @@ def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> l
         else:
             before.append(op)
     last = max((i for i, op in enumerate(ops) if op in removed), default=len(ops) - 1)
-    behind = set(ops[last + 1 :])
-    cut = next((i for i, op in enumerate(before) if op in behind), len(before))
+    after_region = set(ops[last + 1 :])
+    cut = next((i for i, op in enumerate(before) if op in after_region), len(before))
     later = {*after, *before[cut:]}
     return [*before[:cut], *new, *(op for op in ops if op in later)]
 

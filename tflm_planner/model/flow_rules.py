@@ -9,7 +9,7 @@ from tflm_planner.model.operator_rules import Fault
 
 
 def _misfit(graph: Graph, given: int, expected: int) -> Fault:
-    """Whether a graph has so many inputs and outputs."""
+    """What is wrong unless a graph has `given` inputs and `expected` outputs."""
     if (len(graph.inputs), len(graph.outputs)) == (given, expected):
         return None
     return (

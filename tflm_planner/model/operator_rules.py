@@ -37,7 +37,7 @@ def _text(shape: Sequence[int]) -> str:
 
 
 def at_least(operands: int) -> Rule:
-    """So many operands are there, and a result."""
+    """The first `operands` operands are there, and a result."""
 
     def rule(op: Op) -> Fault:
         present = sum(t is not None for t in op.inputs[:operands])
@@ -49,7 +49,7 @@ def at_least(operands: int) -> Rule:
 
 
 def ranks(rank: int, *operands: int) -> Rule:
-    """These operands and the first result have so many axes."""
+    """These operands and the first result have `rank` axes."""
 
     def rule(op: Op) -> Fault:
         for tensor in (*(op.inputs[i] for i in operands), op.outputs[0]):
@@ -354,7 +354,7 @@ def gather(op: Op) -> Fault:
 
 
 def resize(op: Op) -> Fault:
-    """RESIZE: two sizes, and a result with so many rows and columns."""
+    """RESIZE: two sizes, which are the rows and columns of the result."""
     shape, out, sizes = _shape(op.inputs[0]), _shape(op.outputs[0]), integers(op.inputs[1])
     if sizes is not None and (len(sizes) != 2 or min(sizes) < 1):
         return f"resizes to {sizes}"

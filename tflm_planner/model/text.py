@@ -5,9 +5,14 @@ per graph in order of first appearance, so that renaming or dropping unused tens
 
     graph 'main' (%0: int8[1,96,96,3]) -> (%5)
       %1: int8[1,48,48,8] 18432B = CONV_2D(%0, #int8[8,3,3,3], #int32[8])
+
+A tensor that no operator writes, because the plan lays it over others, is a VIEW where it is first
+needed.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 
@@ -30,16 +35,31 @@ def to_text(model: Model) -> str:
 def _graph_lines(graph: Graph) -> list[str]:
     numbers: dict[Tensor, int] = {}
     ins = ", ".join(f"{_ref(t, numbers)}: {_type(t)}" for t in graph.inputs)
-    body = [f"  {_op_line(op, numbers)}" for op in graph.ops]
+    body: list[str] = []
+    for op in graph.ops:
+        body += _view_lines(op.operands(), numbers)
+        body.append(f"  {_op_line(op, numbers)}")
+    body += _view_lines(graph.outputs, numbers)
     outs = ", ".join(_ref(t, numbers) for t in graph.outputs)
     return [f"graph {graph.name!r} ({ins}) -> ({outs})", *body]
+
+
+def _view_lines(needed: Iterable[Tensor], numbers: dict[Tensor, int]) -> Iterator[str]:
+    """A line for each tensor that is needed and was written by none of the lines before."""
+    for t in needed:
+        if t not in numbers and not t.is_constant and not t.is_variable:
+            yield f"  {_result(t, numbers)} = VIEW"
 
 
 def _op_line(op: Op, numbers: dict[Tensor, int]) -> str:
     args = ", ".join("-" if t is None else _ref(t, numbers) for t in op.inputs)
     calls = "".join(f" {k}={[g.name for g in v]}" for k, v in op.graphs.items())
-    outs = ", ".join(f"{_ref(t, numbers)}: {_type(t)} {t.nbytes}B" for t in op.outputs)
+    outs = ", ".join(_result(t, numbers) for t in op.outputs)
     return f"{outs or '()'} = {op.kind}({args}){calls}"
+
+
+def _result(tensor: Tensor, numbers: dict[Tensor, int]) -> str:
+    return f"{_ref(tensor, numbers)}: {_type(tensor)} {tensor.nbytes}B"
 
 
 def _ref(tensor: Tensor, numbers: dict[Tensor, int]) -> str:

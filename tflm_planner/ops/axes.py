@@ -195,7 +195,7 @@ def _map_of_slice(op: Op) -> AxisMap:
 
 
 def _map_of_strided_slice(op: Op) -> AxisMap:
-    """Every so many indices; axes of which one index is taken may vanish."""
+    """One index in each stride; axes of which one index is taken may vanish."""
     strides = strides_of(op)
     if strides is None:
         return AxisMap()

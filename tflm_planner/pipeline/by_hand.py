@@ -81,7 +81,7 @@ def parse_split(text: str) -> TiledRegion:
 
 
 def parse_loop(text: str) -> LoopedRegion:
-    """ "2-4" or "2-4:rows=2,border=reverse": operators in file order, in a loop that makes so many
+    """ "2-4" or "2-4:rows=2,border=reverse": operators in file order, in a loop that makes `rows`
     rows of their result a turn; what it does at the image's borders as in `transforms.row_loop`."""
     spans, _, items = text.partition(":")
     ops = _operators(f"--loop {text!r}", spans)

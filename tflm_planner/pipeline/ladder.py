@@ -84,7 +84,7 @@ class LadderParts:
         return limit is not None and self.arena.arena > limit and not self.stop.is_over
 
     def fits(self, arena: int | None) -> bool:
-        """Whether so many bytes are few enough."""
+        """Whether an arena of `arena` bytes is small enough."""
         limit = self.options.arena_limit
         return limit is not None and arena is not None and arena <= limit
 

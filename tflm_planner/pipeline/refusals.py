@@ -21,7 +21,7 @@ from tflm_planner.verification import Verdict
 from tflm_planner.verification.terms import TermsProof
 
 MOST_REFUSED = 3
-"""After so many refusals for unknown reasons, no other tiling of the same regions is tried."""
+"""After this many refusals for unknown reasons, no other tiling of the same regions is tried."""
 MOST_PROOFS = 8
 """The most tilings that are proved before the plan without tiles is taken."""
 

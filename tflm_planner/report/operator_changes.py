@@ -108,7 +108,7 @@ def _why(live: int, peak: int) -> str:
 
 
 def _moved(order: Sequence[str], found: Mapping[str, Sequence[MapStep]]) -> set[str]:
-    """Results of operators that run before the one they ran behind, or the other way round. Only
+    """Results of operators that run before the one they ran after, or the other way round. Only
     neighbours are looked at, so that one that is far from its place moves itself and not all that
     it has passed. order: results as the original computed them."""
     moved: set[str] = set()

@@ -30,8 +30,8 @@ class ChildProcess(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it has ended. Raises subprocess.TimeoutExpired after so many
-        seconds."""
+        """Its exit code, once it has ended. Raises subprocess.TimeoutExpired after
+        `timeout` seconds."""
         ...
 
     def kill(self) -> None:

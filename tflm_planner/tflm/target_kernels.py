@@ -18,7 +18,7 @@ from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load
 
 class FormOverlap(NamedTuple):
     """An input overlap of every operator of one form. operand, result: which input and output.
-    low, high: the distances that are allowed, in bytes."""
+    low, high: as of `InputOverlap`."""
 
     operand: int
     result: int
@@ -39,7 +39,7 @@ class TargetKernels:
         return scratch_model(self.target)
 
     def part_scratch_of(self, op: Op, axis: int, size: int) -> tuple[int, ...] | None:
-        """The same for a part of an operator, so many elements of its result long along an axis;
+        """The same for a part of an operator, `size` elements of its result long along an axis;
         None where it is as of the whole."""
         return library_of(self.target).part_scratch(op, self.target, axis, size)
 

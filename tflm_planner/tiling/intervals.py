@@ -20,8 +20,8 @@ from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate, allows_loops
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import (
+    EstimatedHalo,
     EstimateLimits,
-    HaloPolicy,
     TileEstimate,
     estimate_tiles,
 )
@@ -59,7 +59,7 @@ class IntervalsEndingAt:
 
     limits: IntervalLimits
     end: int
-    halo_policy: HaloPolicy | None
+    halo_policy: EstimatedHalo | None
 
     def run(self, evaluator: Evaluator) -> Estimates:
         """The estimates that may help if every operator were allowed."""
@@ -99,7 +99,7 @@ class Intervals:
             for estimates in self._estimate_all(None):
                 yield from map(looped_segment, cast("list[LoopEstimate]", estimates))
 
-    def _tile_estimates(self, policy: HaloPolicy) -> list[TileEstimate]:
+    def _tile_estimates(self, policy: EstimatedHalo) -> list[TileEstimate]:
         """Estimates in tiles that may help if every operator were allowed. All searches of one
         schedule share them."""
 
@@ -109,7 +109,7 @@ class Intervals:
 
         return self.workers.evaluator.tile_estimates(self.limits.order, policy, make)
 
-    def _estimate_all(self, policy: HaloPolicy | None) -> list[Estimates]:
+    def _estimate_all(self, policy: EstimatedHalo | None) -> list[Estimates]:
         """Estimates by the ends of intervals."""
         ends = range(1, len(self.limits.order) + 1)
         jobs = [IntervalsEndingAt(self.limits, end, policy) for end in ends]
@@ -162,7 +162,7 @@ class _IntervalEstimates:
     def _is_large(self) -> bool:
         return len(self.schedule) > self._budget.large_model
 
-    def in_tiles(self, policy: HaloPolicy) -> Iterator[TileEstimate]:
+    def in_tiles(self, policy: EstimatedHalo) -> Iterator[TileEstimate]:
         """The intervals in tiles that may help."""
         schedule = self.schedule
         for axis in _axes_to_cut(schedule, self.end):
@@ -173,7 +173,7 @@ class _IntervalEstimates:
                 if helps and estimate.head + estimate.tail - self.least_head < self._most_tail:
                     yield estimate
 
-    def _with_falling_head(self, axis: int, policy: HaloPolicy) -> Iterator[TileEstimate]:
+    def _with_falling_head(self, axis: int, policy: EstimatedHalo) -> Iterator[TileEstimate]:
         """Estimates with more and more parts, those that lower the head: every part adds to tail
         and instructions."""
         size = (self.schedule.ops[self.end - 1].outputs[0].shape or ())[axis]
@@ -202,7 +202,7 @@ class _IntervalEstimates:
         """Part counts in a row that may lower no head before the larger ones are skipped."""
         return self._budget.parts_without_gain_large if self._is_large else _NO_LIMIT
 
-    def _part_counts(self, size: int, policy: HaloPolicy) -> list[int]:
+    def _part_counts(self, size: int, policy: EstimatedHalo) -> list[int]:
         """Part counts for an axis of this size."""
         budget = self._budget
         if not self._is_large:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tflm_planner.support.progress import Progress
+from tflm_planner.tiling.model_evaluations import ModelEvaluations
+from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter, SegmentKey
 from tflm_planner.tiling.segments import first_batch, sample_by_promise
@@ -24,19 +26,22 @@ from tflm_planner.tiling.tilings import Tiling
 class PromisingSegmentations:
     """The segmentations of one mode of a search.
 
-    segmenter: with all segments of the mode. bind_views: views lie inside their parents.
+    segmenter: with all segments of the mode. segments, models: what the search has evaluated.
+    bind_views: views lie inside their parents.
     """
 
     def __init__(
         self,
         segmenter: Segmenter,
         segments: SegmentEvaluations,
+        models: ModelEvaluations,
+        options: TilingOptions,
         bind_views: bool,
     ) -> None:
         self._segmenter, self._segments = segmenter, segments
+        self._models, self._options = models, options
         self._bind_views = bind_views
-        self._models, self._options = segments.models, segments.options
-        self._budget = segments.options.search_budget
+        self._budget = options.search_budget
         caps = segmenter.head_caps()
         self._caps = caps[:: max(len(caps) // self._budget.head_caps, 1)]
         self._branches: list[tuple[int, frozenset[SegmentKey]]] = []

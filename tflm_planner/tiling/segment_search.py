@@ -85,7 +85,9 @@ class SegmentSearch:
             segmenter = self._segmenter(mode)
             self._work.begin_step(share, self._budget.segmentation_share)
             self._evaluate_segmentations(
-                PromisingSegmentations(segmenter, self._segments, mode.bind_views),
+                PromisingSegmentations(
+                    segmenter, self._segments, self._models, self._options, mode.bind_views
+                ),
                 mode,
                 on_progress,
             )
@@ -118,7 +120,7 @@ class SegmentSearch:
         return modes
 
     def _shares(self, modes: int) -> Sequence[float]:
-        """The share of the work that is left for each of so many modes."""
+        """The share of the work that is left, for each of `modes` modes."""
         budget = self._budget
         if modes == 3:
             return (*budget.mode_shares[:2], budget.mode_shares[3])
@@ -194,7 +196,7 @@ class SegmentSearch:
         self._models.add(list(candidates))
 
     def _evaluate_patches(self, mode: _Mode) -> None:
-        """Put patch stages before the regions that the best model has behind them. Patches are no
+        """Put patch stages before the regions that the best model has after them. Patches are no
         contiguous bytes, so they need copies."""
         if mode.bind_views or not self._allows_copies:
             return

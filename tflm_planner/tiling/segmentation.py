@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.transforms.row_loop import LoopBorder
-from tflm_planner.transforms.tile.box_plan import Halo, Split
+from tflm_planner.transforms.tile.box_plan import HaloPolicy, Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 
 Ints = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class InTiles(NamedTuple):
     """Tiles of a segment."""
 
     split: Split
-    halo: Halo
+    halo: HaloPolicy
     """What is done about rows that several tiles read (`transforms.tile.tiler`)."""
 
 
@@ -203,7 +203,7 @@ class Segmenter:
         return solved
 
     def _trace_back(self, table: _Table, choice: Ints, steps: int) -> Segmentation:
-        """The choices that led to the end in so many instruction steps."""
+        """The choices that led to the end in `steps` instruction steps."""
         end, segments, head = self._count, list[Segment](), 0
         while end > 0:
             chosen = int(choice[end, steps])

@@ -15,7 +15,7 @@ from tflm_planner.tiling.evaluate.candidate import Evaluation, Schedule
 from tflm_planner.tiling.segmentation import InLoop, InTiles, Segment, Segmentation, SegmentKey
 from tflm_planner.tiling.tilings import Region
 from tflm_planner.transforms.row_loop import LoopedRegion
-from tflm_planner.transforms.tile.box_plan import Halo
+from tflm_planner.transforms.tile.box_plan import HaloPolicy
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -25,7 +25,7 @@ _LOOP_WORK, _WORK_PER_LOOPED_OPERATOR = 12, 4
 """Operators of a loop beside those of its region, and for each of them, about."""
 
 
-def tiled_segment(estimate: TileEstimate, halo: Halo) -> Segment:
+def tiled_segment(estimate: TileEstimate, halo: HaloPolicy) -> Segment:
     """The segment of an estimate in tiles."""
     key = SegmentKey(estimate.interval, InTiles(estimate.split, halo))
     return Segment(key, estimate.head, estimate.tail, max(estimate.instructions, 0))

@@ -39,8 +39,8 @@ _CHEAPEST_RATES = 4
 search for the cheapest plan takes as many as a bisection needs. 1 to 16: the same bytes on
 vww_96_int8, mobilenet_v2_030_80 and mobilenet_v1_025_96."""
 _TOLERANCE_DIVISOR = 200
-"""One part in so many of the bytes is given up for cheaper spellings: rows of 2 pixels in place of
-16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
+"""One part in this many of the bytes is given up for cheaper spellings: rows of 2 pixels in place
+of 16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class _Offers:
         return [rate_between(a, b) for a, b in pairwise(self.offers)]
 
     def at(self, rate: float) -> Offer:
-        """The offer to choose at a rate: the last one whose saving, against the offer before, takes
-        no more instructions for a byte than that."""
+        """The last offer that pays at this rate: at most `rate` instructions for each byte that it
+        saves against the offer before it."""
         return self.offers[bisect_right(self.rates, rate)]
 
 
@@ -156,7 +156,7 @@ class SpellingPermission:
     rows: bool = True
 
     def limit(self, as_it_is: int) -> int:
-        """The most instructions, for a model that takes so many as it is spelled."""
+        """The most instructions, for a model that takes `as_it_is` as it is spelled."""
         return int(as_it_is * self.max_slowdown) if self.instructions is None else self.instructions
 
 

@@ -45,7 +45,7 @@ class Tiling:
 
     @classmethod
     def respelled(cls, instructions: int, objective: Objective) -> Tiling:
-        """No regions: operators may be spelled otherwise, up to so many instructions. Its figures
+        """No regions: operators may be spelled otherwise, up to `instructions`. Its figures
         are not known before it is planned."""
         return cls((), 0, 1.0, None, True, objective=objective, respell=instructions)
 

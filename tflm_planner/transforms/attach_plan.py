@@ -60,7 +60,7 @@ class PlanEntry:
     offsets: tuple[int, ...]
 
     def fits(self, tensors: int) -> bool:
-        """Whether it has an offset for each of so many tensors. TFLM refuses any other."""
+        """Whether it has an offset for each of `tensors` tensors. TFLM refuses any other."""
         return self.count == tensors <= len(self.offsets)
 
 

@@ -202,7 +202,7 @@ def cells(graph: Graph) -> list[list[Op]]:
 
 
 def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
-    """Consecutive operators, cut behind branches where later operators need at most `width` of
+    """Consecutive operators, cut after branches where later operators need at most `width` of
     their results."""
     last_use = _last_uses(graph)
     position = {op: i for i, op in enumerate(graph.ops)}

@@ -30,7 +30,7 @@ def _drop_from(model: Model, graph: Graph) -> list[Op]:
     """Take the identities out of a graph: who reads the result reads the operand.
 
     An identity that makes a graph output stays: the output has a name and a place of its own, and
-    behind tiles a last RESHAPE is what allows their CONCATENATION to be dropped
+    after tiles a last RESHAPE is what allows their CONCATENATION to be dropped
     (`transforms.dialect`).
     """
     outside = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}

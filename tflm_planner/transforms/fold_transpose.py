@@ -1,6 +1,6 @@
 """Lets BATCH_MATMUL read its operands the way round that its kernel wants.
 
-    k --TRANSPOSE(0,2,3,1)--> k' --BATCH_MATMUL(adj_y=0)--    TFLM keeps a turned copy of k'
+    k --TRANSPOSE(0,2,3,1)--> k' --BATCH_MATMUL(adj_y=0)--    TFLM keeps a transposed k'
     k --TRANSPOSE(0,2,1,3)--> k' --BATCH_MATMUL(adj_y=1)--    ... and now none
 
 The kernel computes with the right operand transposed and the left one as it is. Where the flags say
@@ -31,7 +31,7 @@ def fold_transposes(model: Model) -> list[str]:
             count += sum(_fold_operand(model, graph, op, *side) for side in _SIDES)
     if not count:
         return []
-    return [f"{count} operands of BATCH_MATMUL are made turned: TFLM keeps no turned copies"]
+    return [f"{count} operands of BATCH_MATMUL are made transposed: TFLM keeps no copies"]
 
 
 def _fold_operand(model: Model, graph: Graph, op: Op, side: int, flag: str, best: bool) -> bool:

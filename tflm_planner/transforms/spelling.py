@@ -58,8 +58,8 @@ class SpellingRefusedError(TransformRefusedError):
 
 @dataclass(frozen=True, order=True)
 class Spelling:
-    """Another way to write an operator of the main graph: at position `op`; "rows" of so many
-    pixels, or "dilated"."""
+    """Another way to write an operator of the main graph: at position `op`; "rows" of
+    `pixels` pixels, or "dilated"."""
 
     op: int
     kind: SpellingKind

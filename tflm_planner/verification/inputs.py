@@ -120,8 +120,8 @@ def _has_values(tensor: Tensor) -> bool:
 
 
 def _around_zero(tensor: Tensor, values: Array, size: float, steps: float) -> Array:
-    """Values as the tensor holds them: 1 is `size` of a float, so many `steps` of an integer from
-    its zero point."""
+    """Values as the tensor holds them: 1 is `size` of a float, and `steps` steps of an integer
+    from its zero point."""
     dtype = dtype_of(tensor)
     if dtype.kind == "f":
         return np.asarray(size * values, dtype)

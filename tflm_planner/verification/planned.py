@@ -36,9 +36,9 @@ _RUNS_PROOF: frozenset[FaultKind] = frozenset({"alignment", "collision", "versio
 """Faults beside which the bytes can still be followed: every offset is known and within reason."""
 
 _FAR_FACTOR, _LEAST_FAR_BYTES = 16, 1 << 20
-"""An offset is taken for an error from so many times what all buffers side by side would take, and
-from so many bytes. Plans with holes are no errors: the arena says what they cost, and where tensors
-were left out of a file, a plan may well go beyond what is left."""
+"""An offset is taken for an error if it is at least this many times what all buffers side by side
+would take, and at least this many bytes. Plans with holes are no errors: the arena says what they
+cost, and where tensors were left out of a file, a plan may well go beyond what is left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def roomy_arena(data: bytes, model: Model) -> int:
 
 
 def inputs_within(model: Model, inputs: int, most_macs: int) -> int:
-    """On how many of so many inputs to compare: counted, so that any machine proves the same."""
+    """On how many of `inputs` inputs to compare: counted, so that any machine proves the same."""
     runs = runs_of(model)
     work = macs_of(model, runs) + _MACS_A_BYTE * bytes_made(model, runs)
     for_file = _FREE_MACS + _RUN_MACS_A_BYTE * model.file_size

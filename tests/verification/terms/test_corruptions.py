@@ -12,7 +12,7 @@ import pytest
 from tests.models.build import Net
 from tests.models.generator import random_model
 from tests.models.small import Chain
-from tests.transforms.tiled import quick_differences, tiled
+from tests.transforms.tiled import quick_differences, rewritten
 from tests.verification.terms.proofs import changed, proof
 from tflm_planner.model.edit import set_option
 from tflm_planner.model.ir import Model, Op, Tensor
@@ -41,8 +41,8 @@ def network() -> bytes:
 
 def in_tiles(data: bytes) -> bytes:
     """All of it in three bands."""
-    made, notes = tiled(data, TiledRegion((0, 1, 2, 3, 4), (Split(ROWS, 2),)))
-    assert not notes[0].startswith("not tiled"), notes
+    made, (result,) = rewritten(data, TiledRegion((0, 1, 2, 3, 4), (Split(ROWS, 2),)))
+    assert not result.refusal, result.note
     return made
 
 

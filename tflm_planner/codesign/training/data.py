@@ -137,13 +137,13 @@ def _scaled(images: Array, most: float) -> Array:
 
 
 def resized(data: DataSet, side: int) -> DataSet:
-    """The same images in so many rows and columns."""
+    """The same images in `side` rows and columns."""
     parts = (resize(data.images, side), data.labels, resize(data.test_images, side))
     return DataSet(data.name, *parts, data.test_labels)
 
 
 def resize(images: Array, side: int) -> Array:
-    """Images of so many rows and columns: each pixel the mean of the area that it stands for."""
+    """Images of `side` rows and columns: each pixel the mean of the area that it stands for."""
     rows, columns = (_areas(images.shape[axis], side) for axis in (1, 2))
     return np.einsum("yh,nhwc,xw->nyxc", rows, images, columns, optimize=True).astype(np.float32)
 

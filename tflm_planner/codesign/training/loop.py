@@ -144,7 +144,8 @@ class _Training:
 
 
 def cosine_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
-    """The learning rate of a batch of so many images: a rise, then a cosine down to zero."""
+    """The learning rate of a batch, with `images` images an epoch: a rise, then a cosine down to
+    zero."""
     in_epoch = math.ceil(images / recipe.batch)
     done, whole = epoch * in_epoch + batch, recipe.epochs * in_epoch
     rise = min(1.0, (done + 1) / min(_LEAST_STEPS, whole))

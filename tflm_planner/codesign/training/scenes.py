@@ -37,7 +37,7 @@ def scenes(
     is_test: bool,
     copies: int = 1,
 ) -> Array:
-    """Each digit in so many scenes: (number * copies, SIDE, SIDE, 1), those of a digit together.
+    """Each digit in `copies` scenes: (number * copies, SIDE, SIDE, 1), those of a digit together.
     digits: (number, 28, 28, 1); photographs: (rows, columns); brightness from 0 to 1 in all."""
     random = np.random.default_rng((7, is_test))
     parts = [_part(photograph, is_test=is_test) for photograph in photographs]

@@ -279,7 +279,7 @@ def _ends(model: Model, options: StreamOptions) -> list[FrontEnd]:
             continue
         try:
             rows = _boundary_rows(model, ops, options.rows)
-            shape = can_split(model, ops, rows)
+            geometry = can_split(model, ops, rows)
         except NotStreamableError as error:
             reasons.append(str(error))
             continue
@@ -287,7 +287,7 @@ def _ends(model: Model, options: StreamOptions) -> list[FrontEnd]:
         if why is not None:
             reasons.append(f"TFLM could not run the halves: {why}")
             continue
-        least_sram = persistent + shape.result.nbytes + _front_bytes(shape)
+        least_sram = persistent + geometry.result.nbytes + _front_bytes(geometry)
         ends.append(FrontEnd(least_sram, ops, rows))
     if ends:
         return sorted(ends)
@@ -307,24 +307,25 @@ def _why_halves_cannot_run(
     return new_refusal(model.ops(), both, runners(target))
 
 
-def _front_bytes(shape: LoopGeometry) -> int:
+def _front_bytes(geometry: LoopGeometry) -> int:
     """Bytes that a front needs at least: all halos, and the new rows of one operator."""
     new = (
-        (u.tile - u.carried) * u.reading.width * element_bytes(u.reading.tensor) for u in shape.uses
+        (use.tile - use.carried) * use.reading.width * element_bytes(use.reading.tensor)
+        for use in geometry.uses
     )
-    return shape.halo_bytes + max(new, default=0)
+    return geometry.halo_bytes + max(new, default=0)
 
 
 def _boundary_rows(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
-    """Rows of the boundary a turn, for so many rows of the image at a time."""
+    """Rows of the boundary a turn, for `rows` rows of the image at a time."""
     if rows is None:
         return 1
-    shape = can_split(model, ops, 1)
-    image_rows = shape.rows[shape.source]
+    geometry = can_split(model, ops, 1)
+    image_rows = geometry.rows[geometry.source]
     if rows % image_rows:
         raise NotStreamableError(
             f"strips of {rows} rows: {image_rows} rows of the image make one row behind "
-            f"{shape.ops[-1].label}; take a multiple of {image_rows}"
+            f"{geometry.ops[-1].label}; take a multiple of {image_rows}"
         )
     return rows // image_rows
 

@@ -160,7 +160,7 @@ class AllocationReplay:
         log.pieces += [(FIXED, size, self._layout.pointer) for size in self._layout.fixed]
 
     def continue_with(self, log: Log, head: int, before: int = 0) -> None:
-        """Every allocation of AllocateTensors behind those in `log`. head: bytes of it in the end,
+        """Every allocation of AllocateTensors after those in `log`. head: bytes of it in the end,
         and `before` of the models that came first."""
         self._start(log, before)
         self._parse(log)

@@ -91,7 +91,7 @@ class KernelLibrary(ABC):
         """Bytes of each scratch request, in order, empty ones included."""
 
     def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
-        """The same for a part of `op` that computes so many elements of its result along an axis;
+        """The same for a part of `op` that computes `size` elements of its result along an axis;
         None where parts ask for as much as the whole: bands of an image that a window slides over,
         whose scratch holds columns under the window, mostly."""
         is_band = op.kind in WINDOWS and axis in (1, 2)

@@ -31,11 +31,11 @@ from tflm_planner.tiling.estimate.ranges import (
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.transforms.tile.boxes import cuts
 
-HaloPolicy = Literal["recompute", "merge", "rows"]
+EstimatedHalo = Literal["recompute", "merge", "rows"]
 """What happens to rows that several tiles read. "recompute": each tile computes them again.
 "merge": they are kept in as many equal blocks as there are tiles, and joined by copying, as by
 `transforms.tile.tiler`. "rows": they are kept row by row and nothing is copied; no stock
-operators do that, so this gives a lower bound."""
+operators do that, so this gives a lower bound, which `benchmarks/tiers.py` asks for."""
 _CONCATENATION_TAIL, _INSTRUCTIONS_PER_COPIED_BYTE = 84, 0.6
 """Bytes of tail of a CONCATENATION, and instructions for each byte that it copies, about."""
 _OPERATOR_INSTRUCTIONS = 400
@@ -65,11 +65,11 @@ class BackwardWalk:
     axis: int
     part_counts: IntVector
     limits: EstimateLimits
-    halo_policy: HaloPolicy = "recompute"
+    halo_policy: EstimatedHalo = "recompute"
     ranges: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
     """Rows that the operators taken in so far read of a tensor; of a result, also its own part."""
     result_parts: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
-    """For tensors that are needed behind the interval: the part that each tile contributes."""
+    """For tensors that are needed after the interval: the part that each tile contributes."""
     kept_rows: dict[Tensor, tuple[IntGrid, IntGrid]] = field(
         default_factory=dict[Tensor, "tuple[IntGrid, IntGrid]"]
     )
@@ -84,7 +84,7 @@ class BackwardWalk:
     prologue: Prologue = field(default_factory=Prologue)
     """Operators that run once, before the tiles."""
     taken_apart: set[Tensor] = field(default_factory=set[Tensor])
-    """Operands of operators with several results, no part of which is a view."""
+    """Operands of operators with several results (SPLIT): no part of them counts as a view."""
     bytes_beside: int = 0
     """Bytes of the tensors that live through the interval."""
     untiled_bytes: int = 0
@@ -155,7 +155,7 @@ class BackwardWalk:
         return self._tile_result(position, op, 0, needed)
 
     def _add_result(self, result: Tensor) -> bool:
-        """Cut a tensor that is needed behind the interval; False where that cannot be."""
+        """Cut a tensor that is needed after the interval; False where that cannot be."""
         self.bytes_beside -= self.schedule.bytes[result]
         part = self._cut(result)
         if part is None:
@@ -194,8 +194,8 @@ class BackwardWalk:
         """The rows that each tile computes where earlier tiles keep theirs."""
         assert needed.axis is not None, "made before the tiles"
         rows = (result.shape or ())[needed.axis]
-        # Blocks are made when they are needed and end where they must, so that counting whole
-        # ones for every operator would add up to far too much.
+        # A block is computed just before its first use, up to the row needed then. Counting whole
+        # blocks for every operator would overestimate.
         high = np.maximum.accumulate(np.maximum(needed.high, 0), axis=1)
         start = np.where(self.no_tile, high, first_row_still_read(needed))
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)

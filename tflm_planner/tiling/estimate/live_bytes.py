@@ -29,7 +29,7 @@ _ABOVE_ANY_ARENA = 1 << 60
 maximum."""
 
 Entering = Mapping[Tensor, tuple[IntGrid, IntGrid]]
-"""Tensor that enters -> its bytes while a tile reads it, and behind its last reader."""
+"""Tensor that enters -> its bytes while a tile reads it, and after its last reader."""
 
 
 class LiveBytes:
@@ -53,7 +53,7 @@ class LiveBytes:
         """Bytes of the head for the interval from `first` on, without the tensors that live
         through it. The walk has come down to `first`, and `first` falls from call to call: what is
         decided for one holds for all lower ones. entering: tensors from before the interval that
-        nobody reads behind it."""
+        nobody reads after it."""
         assert first <= self._next_position, "`first` must fall from call to call"
         while self._next_position > first:
             self._next_position -= 1
@@ -140,7 +140,7 @@ class LiveBytes:
             live[row + 1 : after] += walk.rows_bytes(tensor, walk.ranges[tensor])
 
     def _kept_bytes(self, tensor: Tensor) -> tuple[IntGrid, IntGrid, IntGrid]:
-        """Bytes kept of a tensor before a tile makes its rows, from then on, and behind the last
+        """Bytes kept of a tensor before a tile makes its rows, from then on, and after the last
         operator that reads them."""
         start, high = self._walk.kept_rows[tensor]
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
@@ -157,7 +157,7 @@ class LiveBytes:
         return self._walk.schedule.bytes[tensor] // max(self._rows(tensor), 1)
 
     def _entering_bytes(self, tensor: Tensor) -> tuple[IntGrid, IntGrid]:
-        """Bytes of a tensor that enters, while a tile reads it and behind its last reader. Where
+        """Bytes of a tensor that enters, while a tile reads it and after its last reader. Where
         parts are views, only the rows that this tile or a later one reads must be there; else all
         of the tensor, and a copy of the tile's rows."""
         walk = self._walk

@@ -28,7 +28,7 @@ from tflm_planner.transforms.row_loop import (
     LoopGeometry,
     NotStreamableError,
 )
-from tflm_planner.transforms.row_loop.geometry import element_bytes, geometry, row_elements
+from tflm_planner.transforms.row_loop.geometry import element_bytes, loop_geometry, row_elements
 from tflm_planner.transforms.row_loop.operand_rows import OperandRows, operand_rows
 
 _LOOP_KINDS = ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE")
@@ -160,7 +160,7 @@ class _ClosedInterval:
         ops = self.ops
         try:
             loop = LoopedRegion(tuple(range(len(ops))), rows, border)
-            g = geometry(self.schedule.model.main, ops, loop, self.rows_of)
+            g = loop_geometry(self.schedule.model.main, ops, loop, self.rows_of)
         except NotStreamableError:
             return None
         if border == "peeled" and not sum(g.peeled):

@@ -30,7 +30,7 @@ class Prologue:
     """Operand -> position of the last of these operators that reads it."""
 
     def add(self, position: int, op: Op, schedule: LinearSchedule) -> None:
-        """Add an operator; those behind it were added before."""
+        """Add an operator; those after it were added before."""
         self.ops.add(position)
         for operand in op.operands():
             if operand in schedule.bytes:
@@ -71,5 +71,5 @@ class Prologue:
             live[position - first] = bytes_at[position - first] - max(reused, default=0)
 
     def _needed_until(self, tensor: Tensor, tiled: Collection[Tensor], end: int) -> int:
-        """The position behind the last operator that needs a tensor."""
+        """The position after the last operator that needs a tensor."""
         return end if tensor in tiled else self.last_reader[tensor] + 1

@@ -87,7 +87,7 @@ class LinearSchedule:
         return self._links[key]
 
     def part_scratch(self, position: int, axis: int, size: int) -> int:
-        """Bytes of scratch of a part of an operator, so many elements of its result long along an
+        """Bytes of scratch of a part of an operator, `size` elements of its result long along an
         axis: copies of filters and inputs shrink with it."""
         key = position, axis, size
         if key not in self._part_scratch:

@@ -24,7 +24,7 @@ from functools import reduce
 
 import numpy as np
 
-from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, EstimateLimits, HaloPolicy
+from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, EstimatedHalo, EstimateLimits
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.live_bytes import LiveBytes
 from tflm_planner.tiling.estimate.ranges import Bools, IntVector
@@ -60,7 +60,7 @@ def estimate_tiles(
     part_counts: Sequence[int],
     firsts: Collection[int],
     limits: EstimateLimits,
-    halo_policy: HaloPolicy = "recompute",
+    halo_policy: EstimatedHalo = "recompute",
 ) -> Iterator[TileEstimate]:
     """Estimate the intervals that end before position `end` and begin at one of `firsts`, in each
     of these part counts; the shortest interval first.
@@ -110,4 +110,4 @@ def _any(conditions: Iterable[Bools], part_counts: IntVector) -> Bools:
     return reduce(np.logical_or, conditions, np.zeros(len(part_counts), np.bool_))
 
 
-__all__ = ["EstimateLimits", "HaloPolicy", "TileEstimate", "estimate_tiles"]
+__all__ = ["EstimateLimits", "EstimatedHalo", "TileEstimate", "estimate_tiles"]

@@ -19,7 +19,7 @@ from tflm_planner.support.garbage import no_collection
 from tflm_planner.tiling.estimate.interval import ScheduleInterval
 from tflm_planner.tiling.estimate.loops import LoopEstimator
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.tiling.estimate.tiles import HaloPolicy, TileEstimate
+from tflm_planner.tiling.estimate.tiles import EstimatedHalo, TileEstimate
 from tflm_planner.tiling.evaluate.candidate import (
     Candidate,
     Evaluation,
@@ -69,7 +69,7 @@ class Evaluator:
         self.model: Model = read_model(data)
         run(self.model, Normalize())
         self._schedules: dict[tuple[int, ...], LinearSchedule] = {}
-        self._tile_estimates: dict[tuple[tuple[int, ...], HaloPolicy], list[TileEstimate]] = {}
+        self._tile_estimates: dict[tuple[tuple[int, ...], EstimatedHalo], list[TileEstimate]] = {}
         self._loop_estimators: dict[tuple[int, ...], LoopEstimator] = {}
         self._signatures: dict[tuple[int, ...], IntervalSignatures] = {}
         self._untiled: dict[ScheduleInterval, Evaluation | None] = {}
@@ -100,7 +100,7 @@ class Evaluator:
         return self._loop_estimators[order]
 
     def tile_estimates(
-        self, order: tuple[int, ...], policy: HaloPolicy, make: Callable[[], list[TileEstimate]]
+        self, order: tuple[int, ...], policy: EstimatedHalo, make: Callable[[], list[TileEstimate]]
     ) -> list[TileEstimate]:
         """Estimates for the schedule of an order: made once, for all searches."""
         key = order, policy

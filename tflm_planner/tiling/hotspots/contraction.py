@@ -69,12 +69,12 @@ def _merge_overlapping(dag: Dag, groups: list[frozenset[int]]) -> list[frozenset
 def _convex_hull(dag: Dag, nodes: frozenset[int]) -> frozenset[int]:
     """The nodes with all that lie on paths between them."""
     links = dag.links
-    behind, before = [False] * len(dag.nodes), [False] * len(dag.nodes)
+    after, before = [False] * len(dag.nodes), [False] * len(dag.nodes)
     for n in range(len(dag.nodes)):
-        behind[n] = n in nodes or any(behind[p] for p in links.preds[n])
+        after[n] = n in nodes or any(after[p] for p in links.preds[n])
     for n in reversed(range(len(dag.nodes))):
         before[n] = n in nodes or any(before[s] for s in links.succs[n])
-    return frozenset(n for n in range(len(dag.nodes)) if behind[n] and before[n])
+    return frozenset(n for n in range(len(dag.nodes)) if after[n] and before[n])
 
 
 def _waiting_groups(dag: Dag, groups: Sequence[frozenset[int]]) -> list[int]:

@@ -1,10 +1,10 @@
-"""Finds the cheapest cuts of a graph before and behind some operators: those across which the
+"""Finds the cheapest cuts of a graph before and after some operators: those across which the
 fewest bytes live.
 
-    large --+-- shrink --> y        before | large  shrink  shrink | y  z   behind
+    large --+-- shrink --> y        before | large  shrink  shrink | y  z    after
             +-- shrink --> z               +-----------------------+
 
-The cut behind an operator takes in all that has to run first. It also takes in consumers where
+The cut after an operator takes in all that has to run first. It also takes in consumers where
 fewer bytes live after them. Each operator taken in costs `price` bytes, so that a small gain does
 not move the cut far away.
 
@@ -55,7 +55,7 @@ class MinimumCuts:
                     todo.append(n)
         return frozenset(seen)
 
-    def behind(self, nodes: Collection[int], price: int) -> frozenset[int]:
+    def after(self, nodes: Collection[int], price: int) -> frozenset[int]:
         """The cheapest set that contains `nodes` and their ancestors. A set costs the bytes alive
         after it, plus `price` per operator. The smallest set wins ties."""
         required = self._mask(self.ancestors(nodes))

@@ -4,7 +4,7 @@
       (small)       (large)      +-- project --> q      itself, with those around it that make what
                   |<------ hotspot ----->|              enters and leaves small
 
-A hotspot is what lies between the cheapest cuts before and behind such operators. Its operators
+A hotspot is what lies between the cheapest cuts before and after such operators. Its operators
 need not be neighbours in an order that is best for the untiled model; so each hotspot becomes one
 node of a smaller graph, whose best order is searched. Several caps, and several prices of taking in
 one operator more, give several sets of hotspots. This module knows a DAG and bytes; it must not
@@ -67,7 +67,7 @@ def find_hotspots(
         if n not in seen and own_bytes(dag, n) > cap:
             if len(hotspots) >= budget.hotspots_of_cap:
                 return []
-            hotspots.append(cuts.behind([n], price) - cuts.before([n], price))
+            hotspots.append(cuts.after([n], price) - cuts.before([n], price))
             seen |= hotspots[-1]
     return close_groups(dag, hotspots) if hotspots else []
 

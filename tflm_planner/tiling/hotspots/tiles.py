@@ -43,7 +43,7 @@ randwire and nasnet_mobile."""
 
 @dataclass(frozen=True)
 class HotspotOption:
-    """A hotspot in so many tiles."""
+    """A hotspot in one number of tiles."""
 
     region: TiledRegion
     head: int
@@ -121,8 +121,8 @@ class HotspotTiles:
         options = [self._options_of_largest(schedule, largest, least_head)]
         if not options[0]:
             return None
-        # The largest hotspot says which head is low enough for the others; where one of them needs
-        # more than that, the others may need as much.
+        # The largest hotspot sets the head to reach. If another cannot reach it, its head is the
+        # target for those after it.
         enough = self._low_enough(least_head, options[0])
         for interval in others:
             options.append(self._options_of(schedule, interval, enough))
@@ -240,7 +240,7 @@ class HotspotTiles:
     def evaluate_parts(
         self, schedule: LinearSchedule, parts: int, interval: Interval
     ) -> list[HotspotOption]:
-        """A hotspot in so many tiles, with every border worth a look."""
+        """A hotspot in `parts` tiles, with every border worth a look."""
         inner = tuple(range(interval.size))
         regions = [
             TiledRegion(inner, (Split(ROWS, parts),), "merge", border, eager=True)
@@ -249,7 +249,7 @@ class HotspotTiles:
         return self._evaluate_regions(schedule, regions, interval)
 
     def _borders(self, work: int, first_op: Op) -> tuple[Border, ...]:
-        """Ways to pad the tiles of a hotspot with so many operators in tiles."""
+        """Ways to pad the tiles of a hotspot that has `work` operators in tiles."""
         borders = self.options.borders(self.models.used_kinds)
         if "pad" in borders and pads_are_dear(first_op.outputs[0], self.options.kernels.target):
             borders = ("waste", "ahead", "once")

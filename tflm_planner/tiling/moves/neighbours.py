@@ -32,12 +32,12 @@ def neighbours(
             yield replace(candidate, regions=_sort_regions([*disjoint, changed]))
         if others:
             yield replace(candidate, regions=_sort_regions([*others]))
-    for before, behind in pairwise(regions):
-        if isinstance(before, LoopedRegion) or isinstance(behind, LoopedRegion):
+    for before, after in pairwise(regions):
+        if isinstance(before, LoopedRegion) or isinstance(after, LoopedRegion):
             continue
-        if before.ops[-1] + 1 == behind.ops[0] and before.splits == behind.splits:
-            joined = replace(before, ops=(*before.ops, *behind.ops))
-            rest = [r for r in regions if r is not before and r is not behind]
+        if before.ops[-1] + 1 == after.ops[0] and before.splits == after.splits:
+            joined = replace(before, ops=(*before.ops, *after.ops))
+            rest = [r for r in regions if r is not before and r is not after]
             yield replace(candidate, regions=_sort_regions([*rest, joined]))
 
 

@@ -105,10 +105,10 @@ class _PatchStages:
 
 
 def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Candidate]:
-    """A candidate with each of these stages before the regions that it has behind them."""
+    """A candidate with each of these stages before the regions that it has after them."""
     for stage in stages:
-        behind = [r for r in candidate.regions if min(r.ops) > stage.ops[-1]]
-        regions = (stage, *behind)
+        later = [r for r in candidate.regions if min(r.ops) > stage.ops[-1]]
+        regions = (stage, *later)
         yield replace(
             candidate, regions=regions, bind_views=False, tile_order="file", effort=Effort.CLIMB
         )

@@ -1,7 +1,7 @@
 """Streaming: regions of the graph run a few rows at a time inside one WHILE.
 
     LoopedRegion(ops=(2, 3, 4), rows=2, border="reverse")   what to stream, and how
-    geometry.geometry(graph, operators, region)             its geometry, or why not
+    geometry.loop_geometry(graph, operators, region)        its geometry, or why not
     loop_region(model, region, operators)                   puts it into a loop
 
 Halos are carried from turn to turn, so nothing is computed twice; the number of operators does not

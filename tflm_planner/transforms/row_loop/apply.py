@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.transforms.row_loop.body import LoopBuilder
-from tflm_planner.transforms.row_loop.geometry import LoopGeometry, geometry
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, loop_geometry
 from tflm_planner.transforms.row_loop.loop import LoopedRegion
 
 
@@ -15,19 +15,19 @@ def loop_region(model: Model, region: LoopedRegion, ops: Sequence[Op]) -> str:
 
     Raises NotStreamableError; the model is then as it was.
     """
-    shape = geometry(model.main, ops, region)
-    note = _note(region, shape)
-    LoopBuilder(model, shape).commit()
+    geometry = loop_geometry(model.main, ops, region)
+    note = _note(region, geometry)
+    LoopBuilder(model, geometry).commit()
     return note
 
 
-def _note(region: LoopedRegion, shape: LoopGeometry) -> str:
-    ops, own = shape.ops, sum(shape.peeled)
-    how = "from the bottom up" if shape.backwards else "from the top down"
-    where = "in place of its input" if shape.in_place else "into a store of its own"
+def _note(region: LoopedRegion, geometry: LoopGeometry) -> str:
+    ops, own = geometry.ops, sum(geometry.peeled)
+    how = "from the bottom up" if geometry.backwards else "from the top down"
+    where = "in place of its input" if geometry.in_place else "into a store of its own"
     outside = f", {own} of them outside the loop" if own else ""
     return (
         f"streamed {len(ops)} operators from {ops[0].label} to {ops[-1].label}: "
-        f"{shape.turns} turns {how}, {region.rows} rows each{outside}, {where}, "
-        f"{shape.halo_bytes:,} bytes of halo"
+        f"{geometry.turns} turns {how}, {region.rows} rows each{outside}, {where}, "
+        f"{geometry.halo_bytes:,} bytes of halo"
     )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tflm_planner.model.draft import Draft, new_graph
 from tflm_planner.model.edit import set_loop_graphs
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height, row_elements
 from tflm_planner.transforms.row_loop.peel import Unrolled
 from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
@@ -42,14 +42,17 @@ class _Variable:
 class LoopBuilder(Turn):
     """The drafts of one loop."""
 
-    def __init__(self, model: Model, shape: LoopGeometry) -> None:
+    def __init__(self, model: Model, geometry: LoopGeometry) -> None:
         self._main = RowOps(Draft(model, model.main))
         body = RowOps(Draft(model, new_graph(model, "body"), self._main.draft))
-        wide = [u.tile if u.again else shape.rows[u.reading.tensor] for u in shape.uses]
-        super().__init__(shape, body, max(*wide, 1 if gathers(shape.source) else _AXES))
+        wide = [
+            use.tile if use.rereads_store else geometry.rows[use.reading.tensor]
+            for use in geometry.uses
+        ]
+        super().__init__(geometry, body, max(*wide, 1 if gathers(geometry.source) else _AXES))
         self._test = Draft(model, new_graph(model, "condition"), self._main.draft)
         self._variables: list[_Variable] = []
-        self._halos: list[tuple[Use, _Variable]] = []
+        self._halos: list[tuple[LoopOperand, _Variable]] = []
         self._starts: dict[Tensor, Tensor] = {}
         self._gathers: dict[bytes, Tensor] = {}
         self._turn: Tensor | None = None
@@ -62,29 +65,29 @@ class LoopBuilder(Turn):
         body = self._body.draft.commit_graph(*ends)
         test = self._test.commit_graph(self._tested, [self._verdict])
         set_loop_graphs(self._while, condition=test, body=body)
-        self._main.draft.drop_unread([self._shape.result])  # halos that no turn takes over
-        self._main.draft.commit(self._shape.ops)
+        self._main.draft.drop_unread([self._geometry.result])  # halos that no turn takes over
+        self._main.draft.commit(self._geometry.ops)
         return self._main.draft.ops
 
     def _draw(self) -> None:
-        shape, draft = self._shape, self._body.draft
-        self._unrolled = Unrolled(self._main, shape, self._make_store())
+        geometry, draft = self._geometry, self._body.draft
+        self._unrolled = Unrolled(self._main, geometry, self._make_store())
         self._start_ahead()
-        for turn in range(shape.peeled[0]):
+        for turn in range(geometry.peeled[0]):
             self._unrolled.run(turn)
         start = self._unrolled.store
         inside = draft.tensor(start, "z", start.shape or ())
         after = draft.tensor(start, "z", start.shape or ())
         self._variables.append(_Variable(start, inside, after))
         self._source = inside
-        if not shape.store.shared:
-            self._source = draft.tensor(shape.source, "x", shape.source.shape or ())
-            self._variables.append(_Variable(shape.source, self._source, self._source))
-        step = shape.step
-        place = [shape.place(shape.peeled[0])]
-        at = self._counter("at", place, -step if shape.backwards else step)
+        if not geometry.store.shared:
+            self._source = draft.tensor(geometry.source, "x", geometry.source.shape or ())
+            self._variables.append(_Variable(geometry.source, self._source, self._source))
+        step = geometry.step
+        place = [geometry.place(geometry.peeled[0])]
+        at = self._counter("at", place, -step if geometry.backwards else step)
         update = self._body.reshape(self._region(), (step,))
-        flat = (shape.store.size,)
+        flat = (geometry.store.size,)
         image = self._body.reshape(inside, flat)
         updated = after if after.shape == flat else draft.tensor(image, "z", flat)
         draft.op("DYNAMIC_UPDATE_SLICE", [image, update, at.inside], [updated])
@@ -119,10 +122,10 @@ class LoopBuilder(Turn):
         tested = [self._test.tensor(v.inside, "v", v.inside.shape or ()) for v in self._variables]
         place = tested[self._variables.index(at)]
         limit = self._test.integers(
-            "limit", [self._shape.place(self._shape.turns - self._shape.peeled[1])]
+            "limit", [self._geometry.place(self._geometry.turns - self._geometry.peeled[1])]
         )
         self._verdict = self._test.value("go", "bool", (1,))
-        operands = [limit, place] if self._shape.backwards else [place, limit]
+        operands = [limit, place] if self._geometry.backwards else [place, limit]
         self._test.op("LESS", operands, [self._verdict])
         self._tested = tested
 
@@ -133,7 +136,7 @@ class LoopBuilder(Turn):
 
     # --- halos ---
 
-    def _halo(self, use: Use) -> Tensor:
+    def _halo(self, use: LoopOperand) -> Tensor:
         first = self._unrolled.halos.get(use)
         if first is None:
             r = use.reading
@@ -142,7 +145,7 @@ class LoopBuilder(Turn):
         self._starts[inside] = first
         return inside
 
-    def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
+    def _leave(self, use: LoopOperand, before: Tensor, after: Tensor) -> None:
         variable = _Variable(self._starts[before], before, after)
         self._variables.append(variable)
         self._halos.append((use, variable))
@@ -151,72 +154,72 @@ class LoopBuilder(Turn):
 
     def _make_store(self) -> Tensor:
         """The store in the main graph: the input, with more room if needed, or room alone."""
-        shape, store, draft = self._shape, self._shape.store, self._main.draft
+        geometry, store, draft = self._geometry, self._geometry.store, self._main.draft
         if not store.shared:
-            like = shape.result
+            like = geometry.result
             seed = self._main.fill(like, (1, 1, 1, 1), None)
             pads = [[0, 0], [0, 0], [0, 0], [0, store.size - 1]]
             room = draft.tensor(like, "room", (1, 1, 1, store.size))
             draft.op("PAD", [seed, draft.integers("pads", pads)], [room])
             return self._main.reshape(room, (store.size,))
-        if store.rows == height(shape.source):
-            return shape.source
-        behind = store.rows - store.lead - height(shape.source)
-        ends = (behind, store.lead) if shape.backwards else (store.lead, behind)
+        if store.rows == height(geometry.source):
+            return geometry.source
+        behind = store.rows - store.lead - height(geometry.source)
+        ends = (behind, store.lead) if geometry.backwards else (store.lead, behind)
         pads = draft.integers("pads", [[0, 0], ends, [0, 0], [0, 0]])
-        room = draft.tensor(shape.source, "room", with_rows(shape.source, store.rows))
-        draft.op("PAD", [shape.source, pads], [room])
+        room = draft.tensor(geometry.source, "room", with_rows(geometry.source, store.rows))
+        draft.op("PAD", [geometry.source, pads], [room])
         return room
 
     def _finish_loop(self) -> None:
         """WHILE, the turns after it, and the result taken out of the store."""
-        shape, store, draft = self._shape, self._shape.store, self._main.draft
+        geometry, store, draft = self._geometry, self._geometry.store, self._main.draft
         after = [draft.tensor(v.inside, "w", v.inside.shape or ()) for v in self._variables]
         self._while = draft.op("WHILE", [v.start for v in self._variables], after)
         by_variable = dict(zip(self._variables, after, strict=True))
         self._unrolled.store = after[0]
-        if not store.shared and shape.peeled[1]:
+        if not store.shared and geometry.peeled[1]:
             self._unrolled.source = after[1]
-        self._unrolled.halos = {u: by_variable[v] for u, v in self._halos}
-        for turn in range(shape.turns - shape.peeled[1], shape.turns):
+        self._unrolled.halos = {use: by_variable[v] for use, v in self._halos}
+        for turn in range(geometry.turns - geometry.peeled[1], geometry.turns):
             self._unrolled.run(turn)
-        left, size = self._unrolled.store, shape.result.elements
-        begin = store.size - store.start - size if shape.backwards else store.start
+        left, size = self._unrolled.store, geometry.result.elements
+        begin = store.size - store.start - size if geometry.backwards else store.start
         if store.size != size:
-            row = row_elements(shape.source) if store.shared else 1
+            row = row_elements(geometry.source) if store.shared else 1
             if begin % row or size % row:
                 left, row = self._main.reshape(left, (store.size,)), 1
             left = self._main.part(left, begin // row, size // row)
-        self._main.reshape_into(left, shape.result)
+        self._main.reshape_into(left, geometry.result)
 
     # --- rows of the input ---
 
     def _start_ahead(self) -> None:
         """The first halos of a loop that starts ahead: the rows that it skips, with padding above
         them."""
-        shape, store = self._shape, self._shape.store
-        ahead = -shape.delays[shape.source]
-        image = self._unrolled.store if store.shared else shape.source
-        for use in shape.uses:
-            if use.reading.tensor is shape.source and use.carried and ahead:
+        geometry, store = self._geometry, self._geometry.store
+        ahead = -geometry.delays[geometry.source]
+        image = self._unrolled.store if store.shared else geometry.source
+        for use in geometry.uses:
+            if use.reading.tensor is geometry.source and use.carried and ahead:
                 real = min(ahead, use.carried)
                 begin = store.lead + ahead - real
-                begin = store.rows - begin - real if shape.backwards else begin
+                begin = store.rows - begin - real if geometry.backwards else begin
                 rows = self._main.rows_of(image, begin, real)
                 pads = (use.carried - real, 0)
-                above, below = pads[::-1] if shape.backwards else pads
+                above, below = pads[::-1] if geometry.backwards else pads
                 halo = self._main.pad(use.reading, rows, above, below)
                 self._unrolled.halos[use] = halo
 
     def _take_rows(self, late: int, count: int) -> Tensor:
-        """So many rows of the region's input from turn * rows - `late` on."""
-        store, source = self._shape.store, self._shape.source
-        rows = self._turns * self._shape.rows[source] - late + np.arange(count)[None, :]
+        """`count` rows of the region's input from turn * rows - `late` on."""
+        store, source = self._geometry.store, self._geometry.source
+        rows = self._turns * self._geometry.rows[source] - late + np.arange(count)[None, :]
         rows += store.lead
         fits = bool(rows.min() >= 0 and rows.max() < store.rows)
         if not fits:
             rows = np.clip(rows, store.lead, store.lead + height(source) - 1)
-        if self._shape.backwards:
+        if self._geometry.backwards:
             rows = store.rows - 1 - rows[:, ::-1]
         key = rows.tobytes()
         if key not in self._gathers:

@@ -11,8 +11,8 @@ All rows are counted in running direction: from the top down, or from the bottom
 
 The input lies in its `store` as a whole, so a loop may start some rows ahead: its delay is then
 negative, and the first halo holds its first rows. Where a window reads rows outside the image as
-padding, a row of zeros stands for them (`Use.masked`); other rows outside are computed from
-whatever is there, and are never read. This module knows shapes and bytes; it must not know how
+padding, a row of zeros stands for them (`LoopOperand.masked`); other rows outside are computed
+from whatever is there, and are never read. This module knows shapes and bytes; it must not know how
 operators are written.
 """
 
@@ -43,13 +43,13 @@ _MOST_AHEAD = 8
 
 
 @dataclass(frozen=True)
-class Use:
-    """A reading inside the loop, in running direction.
+class LoopOperand:
+    """An operand that an operator of the loop reads, in running direction.
 
     before, after: rows of padding that some window reads before the first and behind the last
     row. halo: rows of earlier turns that the tile begins with. tile: rows that the operator
-    needs of halo and new rows together. again: the tile is read from the store, not carried.
-    masked: rows outside the image must be padding.
+    needs of halo and new rows together. rereads_store: the tile is read from the store, not
+    carried. masked: rows outside the image must be padding.
     """
 
     op: Op
@@ -58,13 +58,13 @@ class Use:
     after: int
     halo: int
     tile: int
-    again: bool = False
+    rereads_store: bool = False
     masked: bool = False
 
     @property
     def carried(self) -> int:
         """Rows that are handed from turn to turn."""
-        return 0 if self.again else self.halo
+        return 0 if self.rereads_store else self.halo
 
     @property
     def carried_bytes(self) -> int:
@@ -84,7 +84,7 @@ class LoopGeometry:
     turns: int
     rows: dict[Tensor, int]
     delays: dict[Tensor, int]
-    uses: tuple[Use, ...]
+    uses: tuple[LoopOperand, ...]
     store: RowStore
     peeled: tuple[int, int] = (0, 0)
 
@@ -107,7 +107,7 @@ class LoopGeometry:
     @property
     def halo_bytes(self) -> int:
         """Bytes handed from turn to turn beside the stores."""
-        return sum(u.carried_bytes for u in self.uses)
+        return sum(use.carried_bytes for use in self.uses)
 
     @property
     def store_bytes(self) -> int:
@@ -118,21 +118,21 @@ class LoopGeometry:
     @property
     def masked(self) -> bool:
         """Whether any use needs a mask."""
-        return any(u.masked for u in self.uses)
+        return any(use.masked for use in self.uses)
 
-    def uses_of(self, op: Op) -> Iterator[Use]:
+    def uses_of(self, op: Op) -> Iterator[LoopOperand]:
         """The uses that an operator makes, in the order of its operands."""
-        return (u for u in self.uses if u.op is op)
+        return (use for use in self.uses if use.op is op)
 
 
-def geometry(
+def loop_geometry(
     graph: Graph,
     region: Sequence[Op],
     loop: LoopedRegion,
-    read: Callable[[Op], list[OperandRows]] = operand_rows,
+    reads_of: Callable[[Op], list[OperandRows]] = operand_rows,
 ) -> LoopGeometry:
-    """The loop of a region, with the least memory that its delays and stores allow. `read`: what
-    the operators read, if the caller knows it already.
+    """The loop of a region, with the least memory that its delays and stores allow. `reads_of`:
+    what an operator reads, if the caller knows it already.
 
     Raises NotStreamableError.
     """
@@ -143,9 +143,9 @@ def geometry(
     if height(result) <= loop.rows:
         raise NotStreamableError("one turn would make the whole result")
     peels = loop.border == "peeled"
-    reads = [(op, r) for op in region for r in read(op)]
+    reads = [(op, read) for op in region for read in reads_of(op)]
     variants = _variants(region, reads, (source, result), loop, input_stays)
-    best = min(variants, key=lambda g: _rank(g, masks=not peels), default=None)
+    best = min(variants, key=lambda geometry: _rank(geometry, masks=not peels), default=None)
     if best is None:
         raise NotStreamableError(
             f"the last turn would read rows behind {quote(source.name)} of type "
@@ -170,14 +170,14 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> LoopGeometr
     input_stays = any(t is source for t in graph.outputs)
     if input_stays or any(op not in inner for op in source.consumers):
         raise NotStreamableError(f"{quote(source.name)} is needed elsewhere as a whole")
-    reads = [(op, r) for op in region for r in operand_rows(op)]
+    reads = [(op, read) for op in region for read in operand_rows(op)]
     rates, delays = _rates(region, result, reads, rows), {source: 0}
     _delay(delays, region, reads, False, 1, result)
     late = delays[result]
     turn_count = -(-(height(result) + late) // rows)
     if rates[source] >= height(source) or turn_count < _FEWEST:
         raise NotStreamableError("one strip would be the whole image")
-    uses = _uses(reads, rates, delays, source, "masked", again=False)
+    uses = _uses(reads, rates, delays, source, "masked", rereads_store=False)
     store = RowStore(False, height(source), 0, result.elements, -late * row_elements(result), 0)
     return LoopGeometry(
         tuple(region), source, result, False, turn_count, rates, delays, uses, store
@@ -197,14 +197,18 @@ def _variants(
     shared = source.type == result.type and not input_stays
     rows = _rates(region, result, reads, loop.rows)
     backwards = loop.border == "reverse"
-    looks = [r.reach - r.stride - _sides(r, backwards)[0] for _, r in reads if r.tensor is source]
+    looks = [
+        read.reach - read.stride - _sides(read, backwards)[0]
+        for _, read in reads
+        if read.tensor is source
+    ]
     most = min(max(0, *looks, 0), _MOST_AHEAD, height(source))
     for aligned, ahead in product((True, False), range(most + 1)):
         delays = {source: -ahead}
         _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
         turn_count = -(-(height(result) + delays[result]) // loop.rows)
-        for again in (True, False):
-            uses = _uses(reads, rows, delays, source, loop.border, again)
+        for rereads_store in (True, False):
+            uses = _uses(reads, rows, delays, source, loop.border, rereads_store)
             pace = Pace(
                 turn_count, rows[source], ahead, _latest_lag(source, delays, uses),
                 loop.rows * row_elements(result), delays[result] * row_elements(result),
@@ -218,39 +222,40 @@ def _variants(
                 )
 
 
-def _peel_borders(g: LoopGeometry) -> LoopGeometry:
+def _peel_borders(geometry: LoopGeometry) -> LoopGeometry:
     """The geometry with those turns taken out of the loop in which a masked use meets a border."""
-    first, behind = 0, g.turns
-    for u in g.uses:
-        if u.masked and u.again:
-            late, n = g.delays[g.source] + u.halo, g.rows[g.source]
+    first, behind = 0, geometry.turns
+    for use in geometry.uses:
+        if use.masked and use.rereads_store:
+            late, n = geometry.delays[geometry.source] + use.halo, geometry.rows[geometry.source]
             first = max(first, -(-late // n))
-            behind = min(behind, (height(g.source) - u.tile + late) // n + 1)
-        elif u.masked:
-            late, n = g.delays[u.reading.tensor], g.rows[u.reading.tensor]
-            if u.before > 0:
+            behind = min(behind, (height(geometry.source) - use.tile + late) // n + 1)
+        elif use.masked:
+            late, n = geometry.delays[use.reading.tensor], geometry.rows[use.reading.tensor]
+            if use.before > 0:
                 first = max(first, -(-late // n))
-            if u.after > 0:
-                behind = min(behind, (height(u.reading.tensor) + late) // n)
-    uses = tuple(replace(u, masked=False) for u in g.uses)
-    return replace(g, uses=uses, peeled=(first, g.turns - behind))
+            if use.after > 0:
+                behind = min(behind, (height(use.reading.tensor) + late) // n)
+    uses = tuple(replace(use, masked=False) for use in geometry.uses)
+    return replace(geometry, uses=uses, peeled=(first, geometry.turns - behind))
 
 
-def _rank(g: LoopGeometry, *, masks: bool) -> tuple[int, int, int]:
-    """Sorts by bytes first, then by turns and, if there are any, by `masks`. A store that is longer
-    than the input costs a PAD, which needs more than one place; a result that is no view is copied
-    out of the store."""
-    extra = row_elements(g.source) * element_bytes(g.source) if _is_padded(g) else 0
-    extra += 0 if is_view(g.store, g.result, g.backwards) else g.result.nbytes
+def _rank(geometry: LoopGeometry, *, masks: bool) -> tuple[int, int, int]:
+    """Sort key: bytes, then turns, then (with `masks`) masked uses. Bytes include a row for the PAD
+    that a store longer than the input needs, and the result where it must be copied out of the
+    store."""
+    source, result = geometry.source, geometry.result
+    extra = row_elements(source) * element_bytes(source) if _is_padded(geometry) else 0
+    extra += 0 if is_view(geometry.store, result, geometry.backwards) else result.nbytes
     return (
-        g.store_bytes + g.halo_bytes + extra,
-        g.turns,
-        sum(u.masked for u in g.uses) if masks else 0,
+        geometry.store_bytes + geometry.halo_bytes + extra,
+        geometry.turns,
+        sum(use.masked for use in geometry.uses) if masks else 0,
     )
 
 
-def _is_padded(g: LoopGeometry) -> bool:
-    return g.store.shared and g.store.rows > height(g.source)
+def _is_padded(geometry: LoopGeometry) -> bool:
+    return geometry.store.shared and geometry.store.rows > height(geometry.source)
 
 
 def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
@@ -289,16 +294,16 @@ def _rates(
     """Rows of each tensor a turn."""
     rates = {result: rows}
     for op in reversed(region):
-        for maker, r in reads:
+        for maker, read in reads:
             if maker is op:
-                rate = rates[op.outputs[0]] * r.stride
-                if rates.setdefault(r.tensor, rate) != rate:
-                    raise NotStreamableError(f"{quote(r.tensor.name)} is read at two rates")
+                rate = rates[op.outputs[0]] * read.stride
+                if rates.setdefault(read.tensor, rate) != rate:
+                    raise NotStreamableError(f"{quote(read.tensor.name)} is read at two rates")
     return rates
 
 
-def _sides(r: OperandRows, backwards: bool) -> tuple[int, int]:
-    return (r.below, r.above) if backwards else (r.above, r.below)
+def _sides(read: OperandRows, backwards: bool) -> tuple[int, int]:
+    return (read.below, read.above) if backwards else (read.above, read.below)
 
 
 def _delay(
@@ -313,11 +318,11 @@ def _delay(
     `unit`."""
     for op in region:
         delay = 0
-        for maker, r in reads:
+        for maker, read in reads:
             if maker is op:
-                before, _ = _sides(r, backwards)
-                late = delays[r.tensor] + max(r.reach - r.stride, 0) - before
-                delay = max(delay, -(-late // r.stride))
+                before, _ = _sides(read, backwards)
+                late = delays[read.tensor] + max(read.reach - read.stride, 0) - before
+                delay = max(delay, -(-late // read.stride))
         if op.outputs[0] is result:
             delay = -(-delay // unit) * unit
         delays[op.outputs[0]] = delay
@@ -329,55 +334,58 @@ def _uses(
     delays: dict[Tensor, int],
     source: Tensor,
     border: LoopBorder,
-    again: bool,
-) -> tuple[Use, ...]:
+    rereads_store: bool,
+) -> tuple[LoopOperand, ...]:
     """All uses. Rows of the input may be read again if no padding is among them; in peeled loops
     none is."""
-    uses: list[Use] = []
-    for op, r in reads:
-        before, after = _sides(r, border == "reverse")
-        late = delays[r.tensor]
-        halo = delays[op.outputs[0]] * r.stride + before - late
-        tile = (rows[op.outputs[0]] - 1) * r.stride + r.reach
-        assert halo >= max(r.reach - r.stride, 0) and halo + rows[r.tensor] >= tile
+    uses: list[LoopOperand] = []
+    for op, read in reads:
+        before, after = _sides(read, border == "reverse")
+        late = delays[read.tensor]
+        halo = delays[op.outputs[0]] * read.stride + before - late
+        tile = (rows[op.outputs[0]] - 1) * read.stride + read.reach
+        assert halo >= max(read.reach - read.stride, 0) and halo + rows[read.tensor] >= tile
         bare = max(before, after) <= 0
-        if again and r.tensor is source and halo and (bare or border == "peeled"):
-            uses.append(Use(op, r, before, after, halo, tile, again=True, masked=not bare))
+        if rereads_store and read.tensor is source and halo and (bare or border == "peeled"):
+            uses.append(
+                LoopOperand(
+                    op, read, before, after, halo, tile, rereads_store=True, masked=not bare
+                )
+            )
         else:
             masked = after > 0 or min(before, late) > 0
-            if masked and not gathers(r.tensor) and r.value is not None:
+            if masked and not gathers(read.tensor) and read.value is not None:
                 raise NotStreamableError(
-                    f"{op.label} needs padding other than zero in {r.tensor.type_name}"
+                    f"{op.label} needs padding other than zero in {read.tensor.type_name}"
                 )
-            uses.append(Use(op, r, before, after, halo, tile, masked=masked))
+            uses.append(LoopOperand(op, read, before, after, halo, tile, masked=masked))
     return tuple(uses)
 
 
-def _latest_lag(source: Tensor, delays: dict[Tensor, int], uses: Sequence[Use]) -> int:
+def _latest_lag(source: Tensor, delays: dict[Tensor, int], uses: Sequence[LoopOperand]) -> int:
     """Rows by which the latest reading of the input lags behind, all considered."""
-    return delays[source] + max((u.halo for u in uses if u.again), default=0)
+    return delays[source] + max((use.halo for use in uses if use.rereads_store), default=0)
 
 
-def _check(g: LoopGeometry) -> None:
+def _check(geometry: LoopGeometry) -> None:
     """Check what the module's drawing says by counting rows turn by turn."""
-    store, turn_rows = g.store, g.rows[g.source]
-    assert store.rows >= store.lead + height(g.source), "the input does not fit its store"
-    step = g.step
-    late = _latest_lag(g.source, g.delays, g.uses)
-    written = [False] * height(g.result)
-    for turn in range(g.turns):
+    store, source, result = geometry.store, geometry.source, geometry.result
+    assert store.rows >= store.lead + height(source), "the input does not fit its store"
+    step, late = geometry.step, _latest_lag(source, geometry.delays, geometry.uses)
+    written = [False] * height(result)
+    for turn in range(geometry.turns):
         at = max(store.first + turn * step, 0)
         assert at + step <= store.size, "a turn writes behind the store"
-        following = (turn + 1) * turn_rows - late
-        if store.shared and turn < g.turns - 1 and following < height(g.source):
-            read_from = (store.lead + max(following, 0)) * row_elements(g.source)
+        following = (turn + 1) * geometry.rows[source] - late
+        if store.shared and turn < geometry.turns - 1 and following < height(source):
+            read_from = (store.lead + max(following, 0)) * row_elements(source)
             assert at + step <= read_from, "a turn overwrites rows that are still read"
-        for row in range(g.rows[g.result]):
-            index = turn * g.rows[g.result] - g.delays[g.result] + row
-            place = at + row * row_elements(g.result)
-            if 0 <= index < height(g.result):
-                assert place == store.start + index * row_elements(g.result), "a row is misplaced"
+        for row in range(geometry.rows[result]):
+            index = turn * geometry.rows[result] - geometry.delays[result] + row
+            place = at + row * row_elements(result)
+            if 0 <= index < height(result):
+                assert place == store.start + index * row_elements(result), "a row is misplaced"
                 written[index] = True
-            elif store.start <= place < store.start + g.result.elements:
-                assert index < 0 and turn < g.turns - 1, "rows outside the image stay"
+            elif store.start <= place < store.start + result.elements:
+                assert index < 0 and turn < geometry.turns - 1, "rows outside the image stay"
     assert all(written), "a row of the result is missing"

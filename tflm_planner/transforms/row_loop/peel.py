@@ -11,7 +11,7 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import window_of
-from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import height, row_elements
 from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
 
@@ -23,28 +23,28 @@ class Unrolled:
     """State between turns in the main graph. store: where results are, and rows come from, now.
     source: the input where it has a store of its own. halos: by use, as handed over."""
 
-    def __init__(self, row_ops: RowOps, shape: LoopGeometry, store: Tensor) -> None:
-        self._row_ops, self._shape = row_ops, shape
-        self.store, self.source = store, shape.source
-        self.halos: dict[Use, Tensor] = {}
+    def __init__(self, row_ops: RowOps, geometry: LoopGeometry, store: Tensor) -> None:
+        self._row_ops, self._geometry = row_ops, geometry
+        self.store, self.source = store, geometry.source
+        self.halos: dict[LoopOperand, Tensor] = {}
 
     def run(self, turn: int) -> None:
         """Append one turn."""
-        shape = self._shape
+        geometry = self._geometry
         rows: dict[Tensor, Tensor] = {}
-        for op in shape.ops:
+        for op in geometry.ops:
             out = op.outputs[0]
             wanted = self._rows_inside(out, turn)
-            tiles = {u.reading.operand: self._tile(u, turn, wanted, rows)
-                     for u in shape.uses_of(op)}  # fmt: skip
+            tiles = {use.reading.operand: self._tile(use, turn, wanted, rows)
+                     for use in geometry.uses_of(op)}  # fmt: skip
             if wanted[0] < wanted[1]:
                 rows[out] = self._compute_rows(op, tiles, wanted)
-        if shape.result in rows:
-            self._write(rows[shape.result], self._rows_inside(shape.result, turn)[0])
+        if geometry.result in rows:
+            self._write(rows[geometry.result], self._rows_inside(geometry.result, turn)[0])
 
     def _rows_inside(self, t: Tensor, turn: int) -> Range:
         """The rows of a turn that lie inside the image."""
-        n, late = self._shape.rows[t], self._shape.delays[t]
+        n, late = self._geometry.rows[t], self._geometry.delays[t]
         low, high = turn * n - late, (turn + 1) * n - late
         return max(low, 0), min(high, height(t))
 
@@ -61,19 +61,19 @@ class Unrolled:
         return computed
 
     def _tile(
-        self, use: Use, turn: int, wanted: Range, rows: dict[Tensor, Tensor]
+        self, use: LoopOperand, turn: int, wanted: Range, rows: dict[Tensor, Tensor]
     ) -> Tensor | None:
         """The rows that `op` reads for its rows `wanted`; and the next halo."""
         r, row_ops = use.reading, self._row_ops
         needed = self._rows_needed(use, wanted)
-        if use.again:
+        if use.rereads_store:
             return None if needed is None else self._read_rows_again(use, needed)
-        n, late = self._shape.rows[r.tensor], self._shape.delays[r.tensor]
+        n, late = self._geometry.rows[r.tensor], self._geometry.delays[r.tensor]
         low, high = self._rows_inside(r.tensor, turn)
         start = turn * n - late
         if low >= high:
             new = None
-        elif r.tensor is self._shape.source:
+        elif r.tensor is self._geometry.source:
             new = self._take_rows((low, high))
         else:
             new = rows[r.tensor]
@@ -92,19 +92,19 @@ class Unrolled:
             return None
         return row_ops.rows_of(tile, needed[0] - (start - use.carried), needed[1] - needed[0])
 
-    def _read_rows_again(self, use: Use, needed: Range) -> Tensor:
+    def _read_rows_again(self, use: LoopOperand, needed: Range) -> Tensor:
         """Rows of the input, and padding where there are none."""
-        inside = max(needed[0], 0), min(needed[1], height(self._shape.source))
+        inside = max(needed[0], 0), min(needed[1], height(self._geometry.source))
         if inside[0] >= inside[1]:
             shape = padded_shape(use.reading, needed[1] - needed[0])
             return self._row_ops.fill(use.reading.tensor, shape, use.reading.value)
         above, below = inside[0] - needed[0], needed[1] - inside[1]
         return self._row_ops.pad(use.reading, self._take_rows(inside), above, below)
 
-    def _join_halo(self, use: Use, new: Tensor | None, inside: Range, start: int) -> Tensor:
+    def _join_halo(self, use: LoopOperand, new: Tensor | None, inside: Range, start: int) -> Tensor:
         """The halo and all new rows of a turn, those outside the image as padding."""
         r, row_ops = use.reading, self._row_ops
-        n, halo = self._shape.rows[r.tensor], self.halos.get(use)
+        n, halo = self._geometry.rows[r.tensor], self.halos.get(use)
         if new is None:
             new = row_ops.fill(r.tensor, padded_shape(r, n), r.value)
             above = 0
@@ -115,25 +115,25 @@ class Unrolled:
             halo = row_ops.fill(r.tensor, padded_shape(r, use.carried), r.value)
         return new if halo is None else row_ops.join(r, [halo, new])
 
-    def _rows_needed(self, use: Use, wanted: Range) -> Range | None:
+    def _rows_needed(self, use: LoopOperand, wanted: Range) -> Range | None:
         if wanted[0] >= wanted[1]:
             return None
         r = use.reading
         return wanted[0] * r.stride - r.above, (wanted[1] - 1) * r.stride - r.above + r.reach
 
     def _take_rows(self, rows: Range) -> Tensor:
-        store = self._shape.store
+        store = self._geometry.store
         lead = store.lead if store.shared else 0
         image = self.store if store.shared else self.source
         return self._row_ops.rows_of(image, lead + rows[0], rows[1] - rows[0])
 
     def _write(self, rows: Tensor, first: int) -> None:
         """Put rows of the result, from `first` on, into the store."""
-        row_ops, draft, store = self._row_ops, self._row_ops.draft, self._shape.store
+        row_ops, draft, store = self._row_ops, self._row_ops.draft, self._geometry.store
         shape = self.store.shape or ()
         flat = row_ops.reshape(self.store, (store.size,))
         update = row_ops.reshape(rows, (rows.elements,))
-        place = draft.integers("at", [store.start + first * row_elements(self._shape.result)])
+        place = draft.integers("at", [store.start + first * row_elements(self._geometry.result)])
         updated = draft.tensor(flat, "z", (store.size,))
         draft.op("DYNAMIC_UPDATE_SLICE", [flat, update, place], [updated])
         self.store = row_ops.reshape(updated, shape)

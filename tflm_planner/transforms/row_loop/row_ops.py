@@ -102,6 +102,6 @@ def with_rows(t: Tensor, rows: int) -> tuple[int, ...]:
 
 
 def padded_shape(r: OperandRows, rows: int) -> tuple[int, ...]:
-    """The shape of so many rows as a reading wants them."""
+    """The shape of `rows` rows as a reading wants them."""
     _, _, columns, channels = r.tensor.shape or (0, 0, 0, 0)
     return (1, rows, columns + sum(r.columns), channels + sum(r.channels))

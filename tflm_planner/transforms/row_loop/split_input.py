@@ -24,7 +24,7 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.draft import Draft, add_input, new_graph
 from tflm_planner.model.edit import cut_off, keep_only
 from tflm_planner.model.ir import Model, Tensor, quote
-from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use, strip_geometry
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand, strip_geometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 from tflm_planner.transforms.row_loop.operand_rows import height
 from tflm_planner.transforms.row_loop.row_ops import RowOps, fill_value, padded_shape, with_rows
@@ -108,12 +108,12 @@ def can_split(model: Model, ops: Sequence[int], rows: int) -> LoopGeometry:
     region = [model.main.ops[i] for i in ops]
     if len(model.main.inputs) != 1:
         raise NotStreamableError(f"the model has {len(model.main.inputs)} inputs, not one")
-    shape = strip_geometry(model.main, region, rows)
-    if shape.source is not model.main.inputs[0]:
-        raise NotStreamableError(f"{quote(shape.source.name)} is not the model's input")
-    if any(t is shape.result for t in model.main.outputs):
-        raise NotStreamableError(f"{quote(shape.result.name)} is an output of the model")
-    return shape
+    geometry = strip_geometry(model.main, region, rows)
+    if geometry.source is not model.main.inputs[0]:
+        raise NotStreamableError(f"{quote(geometry.source.name)} is not the model's input")
+    if any(t is geometry.result for t in model.main.outputs):
+        raise NotStreamableError(f"{quote(geometry.result.name)} is an output of the model")
+    return geometry
 
 
 def split_model(model: Model, ops: Sequence[int], rows: int) -> SplitModel:
@@ -136,13 +136,13 @@ def add_room(back: Model, size: int) -> None:
 class _FrontBuilder(Turn):
     """Drafts one turn as a model of its own."""
 
-    def __init__(self, model: Model, shape: LoopGeometry) -> None:
+    def __init__(self, model: Model, geometry: LoopGeometry) -> None:
         draft = Draft(model, new_graph(model, "front"))
-        masked = [shape.rows[u.reading.tensor] for u in shape.uses if u.masked]
-        super().__init__(shape, RowOps(draft), max(masked, default=0))
-        source = shape.source
+        masked = [geometry.rows[use.reading.tensor] for use in geometry.uses if use.masked]
+        super().__init__(geometry, RowOps(draft), max(masked, default=0))
+        source = geometry.source
         self._model = model
-        self._new = draft.tensor(source, source.name, with_rows(source, shape.rows[source]))
+        self._new = draft.tensor(source, source.name, with_rows(source, geometry.rows[source]))
         self._turn: Tensor | None = None
         self._before: list[Tensor] = []
         self._after: list[Tensor] = []
@@ -150,7 +150,7 @@ class _FrontBuilder(Turn):
 
     def write(self) -> StripSchedule:
         """Turn the model into the front."""
-        shape = self._shape
+        geometry = self._geometry
         boundary_rows = self._region()
         turn = [] if self._turn is None else [self._turn]
         inputs = [self._new, *turn, *self._before]
@@ -159,12 +159,12 @@ class _FrontBuilder(Turn):
         graph = self._body.draft.commit_graph(inputs, [boundary_rows, *self._after])
         keep_only(self._model, graph)
         return StripSchedule(
-            height(shape.source),
-            shape.rows[shape.source],
-            shape.turns,
-            shape.rows[shape.result],
-            shape.delays[shape.result],
-            height(shape.result),
+            height(geometry.source),
+            geometry.rows[geometry.source],
+            geometry.turns,
+            geometry.rows[geometry.result],
+            geometry.delays[geometry.result],
+            height(geometry.result),
             self._width if turn else 0,
             tuple(self._fills),
         )
@@ -178,11 +178,11 @@ class _FrontBuilder(Turn):
             self._turn = self._body.draft.value("turn", "int32", (1,))
         return self._turn
 
-    def _halo(self, use: Use) -> Tensor:
+    def _halo(self, use: LoopOperand) -> Tensor:
         r = use.reading
         return self._body.draft.tensor(r.tensor, "halo", padded_shape(r, use.carried))
 
-    def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
+    def _leave(self, use: LoopOperand, before: Tensor, after: Tensor) -> None:
         self._before.append(before)
         self._after.append(after)
         self._fills.append(fill_value(use.reading))

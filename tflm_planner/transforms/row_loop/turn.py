@@ -21,7 +21,7 @@ from tflm_planner.model.ir import Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.model.quantization import NOT_QUANTIZED, UNIT_SCALE, Quantization
 from tflm_planner.ops.window import window_of
-from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height
 from tflm_planner.transforms.row_loop.row_ops import RowOps, with_rows
 
@@ -29,50 +29,50 @@ from tflm_planner.transforms.row_loop.row_ops import RowOps, with_rows
 class Turn(ABC):
     """Drafts the operators of one turn."""
 
-    def __init__(self, shape: LoopGeometry, body: RowOps, width: int) -> None:
+    def __init__(self, geometry: LoopGeometry, body: RowOps, width: int) -> None:
         """`body`: what the operators are drafted with. `width`: elements of a row of the tables
         that are looked up by turn."""
-        self._shape, self._body, self._width = shape, body, width
-        self._tiles: list[tuple[Use, Tensor, Tensor]] = []
+        self._geometry, self._body, self._width = geometry, body, width
+        self._tiles: list[tuple[LoopOperand, Tensor, Tensor]] = []
         self._tables: dict[bytes, Tensor] = {}
         self._rows: dict[Tensor, Tensor] = {}
-        first, last = shape.peeled
-        self._turns = np.arange(first, shape.turns - last)[:, None]
+        first, last = geometry.peeled
+        self._turns = np.arange(first, geometry.turns - last)[:, None]
         """The turns that are run so, as a column."""
 
     # --- who calls ---
 
     @abstractmethod
     def _take_rows(self, late: int, count: int) -> Tensor:
-        """So many rows of the region's input from turn * rows - `late` on."""
+        """`count` rows of the region's input from turn * rows - `late` on."""
 
     @abstractmethod
     def _clock(self) -> Tensor:
         """One int32: `width` times the turn, counted from the first of `_turns`."""
 
     @abstractmethod
-    def _halo(self, use: Use) -> Tensor:
+    def _halo(self, use: LoopOperand) -> Tensor:
         """The rows that the turn before has left for a use."""
 
     @abstractmethod
-    def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
+    def _leave(self, use: LoopOperand, before: Tensor, after: Tensor) -> None:
         """Hand rows on to the next turn. `before`: the tensor that `_halo` returned."""
 
     # --- the region ---
 
     def _region(self) -> Tensor:
         """Every operator on the rows of one turn; the last one's result."""
-        shape, draft, loop_rows = self._shape, self._body.draft, self._rows
-        for op in shape.ops:
+        geometry, draft, loop_rows = self._geometry, self._body.draft, self._rows
+        for op in geometry.ops:
             out = op.outputs[0]
-            tiles = {u.reading.operand: self._tile(u) for u in shape.uses_of(op)}
-            if shape.backwards:
+            tiles = {use.reading.operand: self._tile(use) for use in geometry.uses_of(op)}
+            if geometry.backwards:
                 self._carry_on()
             if op.kind in ("PAD", "PADV2"):
                 loop_rows[out] = tiles[0]
                 self._carry_on()
                 continue
-            loop_rows[out] = draft.tensor(out, out.name, with_rows(out, shape.rows[out]))
+            loop_rows[out] = draft.tensor(out, out.name, with_rows(out, geometry.rows[out]))
             operands = [
                 None if t is None else draft.same(t) if t.is_constant else tiles[i]
                 for i, t in enumerate(op.inputs)
@@ -80,15 +80,15 @@ class Turn(ABC):
             changed = {"padding": VALID_PADDING} if window_of(op) is not None else {}
             draft.clone(op, operands, [loop_rows[out]], **changed)
             self._carry_on()
-        return loop_rows[shape.result]
+        return loop_rows[geometry.result]
 
-    def _tile(self, use: Use) -> Tensor:
+    def _tile(self, use: LoopOperand) -> Tensor:
         """The rows that an operator needs in this turn, padded."""
         r = use.reading
-        count, late = self._shape.rows[r.tensor], self._shape.delays[r.tensor]
-        if use.again:
+        count, late = self._geometry.rows[r.tensor], self._geometry.delays[r.tensor]
+        if use.rereads_store:
             return self._body.pad(r, self._take_rows(use.halo + late, use.tile), 0, 0)
-        from_store = r.tensor is self._shape.source
+        from_store = r.tensor is self._geometry.source
         new = self._take_rows(late, count) if from_store else self._rows[r.tensor]
         new = self._body.pad(r, new, 0, int(use.masked and gathers(r.tensor)))
         if use.masked:
@@ -97,23 +97,23 @@ class Turn(ABC):
             new = self._join_halo(use, new)
         return new if self._makes_enough_rows(use, new) else self._edge(new, use.tile, first=True)
 
-    def _makes_enough_rows(self, use: Use, rows: Tensor) -> bool:
+    def _makes_enough_rows(self, use: LoopOperand, rows: Tensor) -> bool:
         """Whether an operator makes the wanted number of rows even if it is given more rows than it
         needs: rows below the last window that fits are not read."""
-        if self._shape.backwards or window_of(use.op) is None:
+        if self._geometry.backwards or window_of(use.op) is None:
             return False
         row_count = (height(rows) - use.reading.reach) // use.reading.stride + 1
-        return row_count == self._shape.rows[use.op.outputs[0]]
+        return row_count == self._geometry.rows[use.op.outputs[0]]
 
     def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
         """The `wanted` rows that come first in running direction, or last."""
-        top = first is not self._shape.backwards
+        top = first is not self._geometry.backwards
         return self._body.rows_of(rows, 0 if top else height(rows) - wanted, wanted)
 
-    def _join_halo(self, use: Use, new: Tensor) -> Tensor:
+    def _join_halo(self, use: LoopOperand, new: Tensor) -> Tensor:
         """The halo before the new rows; the last rows of both are the next halo."""
         r, inside = use.reading, self._halo(use)
-        parts = [new, inside] if self._shape.backwards else [inside, new]
+        parts = [new, inside] if self._geometry.backwards else [inside, new]
         tile = self._body.join(r, parts)
         self._tiles.append((use, inside, tile))
         return tile
@@ -139,14 +139,14 @@ class Turn(ABC):
             self._tables[key] = row
         return self._tables[key]
 
-    def _mask_rows(self, use: Use, rows: Tensor, count: int) -> Tensor:
+    def _mask_rows(self, use: LoopOperand, rows: Tensor, count: int) -> Tensor:
         """Replace rows that lie outside the image by padding: take the row of padding below in
         their place, or multiply them by zero."""
         r = use.reading
-        late = self._shape.delays[r.tensor]
-        index = self._turns * self._shape.rows[r.tensor] - late + np.arange(count)[None, :]
+        late = self._geometry.delays[r.tensor]
+        index = self._turns * self._geometry.rows[r.tensor] - late + np.arange(count)[None, :]
         inside = (index >= 0) & (index < height(r.tensor))
-        if self._shape.backwards:
+        if self._geometry.backwards:
             inside = inside[:, ::-1]
         if gathers(r.tensor):
             places = np.where(inside, np.arange(count)[None, :], count)

@@ -31,13 +31,13 @@ from tflm_planner.transforms.tile.boxes import (
 from tflm_planner.transforms.tile.operator_tiles import (
     AHEAD,
     Border,
-    OperatorTile,
+    TileRecipe,
     boxes_read,
-    operator_tile,
+    tile_recipe,
 )
 
-Halo = Literal["recompute", "blocks", "merge"]
-HALOS: tuple[Halo, ...] = ("recompute", "blocks", "merge")
+HaloPolicy = Literal["recompute", "blocks", "merge"]
+HALOS: tuple[HaloPolicy, ...] = ("recompute", "blocks", "merge")
 
 
 class Split(NamedTuple):
@@ -53,7 +53,7 @@ class Cutting:
     The rest as in `TiledRegion`."""
 
     splits: tuple[Split, ...]
-    halo: Halo
+    halo: HaloPolicy
     border: Border
     backward: bool = False
     eager: bool = False
@@ -74,18 +74,18 @@ class _Blocks:
 class BoxPlan:
     """The boxes of one region in tiles."""
 
-    def __init__(self, ops: Sequence[Op], results: Sequence[Tensor], how: Cutting) -> None:
+    def __init__(self, ops: Sequence[Op], results: Sequence[Tensor], cutting: Cutting) -> None:
         """`ops`: the region, in running order. `results`: what others need of it."""
-        self._ops, self._results, self._how = ops, results, how
+        self._ops, self._results, self._cutting = ops, results, cutting
         self._of_tiles: dict[int, dict[Tensor, Box]] = {}
         self._blocks = _Blocks()
-        self._recipes: dict[tuple[Tensor, Box], OperatorTile] = {}
+        self._recipes: dict[tuple[Tensor, Box], TileRecipe] = {}
         self._used: dict[Tensor, Box] | None = None
         self._used = self._plan({t: [full_box(t)] for t in results})
 
     def cut_up(self, tensor: Tensor) -> list[Box]:
         """The boxes that a result is put together from, in raster order."""
-        shape, splits = tensor.shape or (), self._how.splits
+        shape, splits = tensor.shape or (), self._cutting.splits
         ranges: list[list[tuple[int, int]]] = [[(0, n)] for n in shape]
         for axis, parts in splits:
             if axis < len(shape):
@@ -100,7 +100,7 @@ class BoxPlan:
 
     def box_of_tile(self, tensor: Tensor, k: int) -> Box | None:
         """The box of a tensor that tile `k` makes in one piece; None if it does not make it so."""
-        if self._how.halo == "recompute":
+        if self._cutting.halo == "recompute":
             return self._of_tiles[k].get(tensor)
         blocks = self._blocks.of.get(tensor, [])
         return blocks[0] if len(blocks) == 1 else None
@@ -117,19 +117,19 @@ class BoxPlan:
         """The axis along which they lie; None where there is one block only."""
         return self._blocks.axes.get(tensor)
 
-    def recipe(self, op: Op, tensor: Tensor, box: Box) -> OperatorTile:
+    def recipe(self, op: Op, tensor: Tensor, box: Box) -> TileRecipe:
         """How `op` computes a box; found once and remembered, because both planning and making
         ask."""
         key = (tensor, box)
         if key not in self._recipes:
-            self._recipes[key] = operator_tile(op, tensor, box, self._how.border)
+            self._recipes[key] = tile_recipe(op, tensor, box, self._cutting.border)
         return self._recipes[key]
 
     def early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
         """Padding added to blocks before they are joined: the maximum over all readers. With border
         "ahead" only if all readers need the same padding, else None."""
         borders = self._blocks.pads.get(tensor, set())
-        if not borders or (self._how.border == "ahead" and len(borders) > 1):
+        if not borders or (self._cutting.border == "ahead" and len(borders) > 1):
             return None
         sides = [zip(*(pads[a] for pads in borders), strict=True) for a in range(len(min(borders)))]
         return tuple((max(low), max(high)) for low, high in sides)
@@ -162,29 +162,31 @@ class BoxPlan:
         if self._used is None:
             reads = boxes_read(op, tensor, box)
         else:
-            how = self.recipe(op, tensor, box)
-            reads = how.reads
-            if self._how.border in AHEAD:
-                self._note_pads(op, how)
+            recipe = self.recipe(op, tensor, box)
+            reads = recipe.reads
+            if self._cutting.border in AHEAD:
+                self._note_pads(op, recipe)
         for operand, read in zip(op.inputs, reads, strict=True):
             if operand is not None and read is not None:
                 needs.setdefault(operand, []).append(read)
 
-    def _note_pads(self, op: Op, how: OperatorTile) -> None:
+    def _note_pads(self, op: Op, recipe: TileRecipe) -> None:
         """Note the padding that each reader wants around blocks of a tensor, on axes other than the
         one along which the blocks lie."""
-        for i, (t, box) in enumerate(zip(op.inputs, how.reads, strict=True)):
+        for i, (t, box) in enumerate(zip(op.inputs, recipe.reads, strict=True)):
             if t is not None and box is not None:
                 axis = self._blocks.axes.get(t, len(box))
-                borders = how.pads if i == 0 and how.pads is not None else ((0, 0),) * len(box)
+                borders = (
+                    recipe.pads if i == 0 and recipe.pads is not None else ((0, 0),) * len(box)
+                )
                 pads = tuple((0, 0) if a == axis else p for a, p in enumerate(borders))
                 self._blocks.pads.setdefault(t, set()).add(pads)
 
     def lay_blocks(self, boxes: dict[Tensor, list[Box]]) -> None:
         """The blocks of every tensor of the region, for the ways without recomputation."""
-        if len(self._how.splits) != 1:
+        if len(self._cutting.splits) != 1:
             raise NotTileableError("halos are kept along one axis only")
-        ((first, parts),) = self._how.splits
+        ((first, parts),) = self._cutting.splits
         needs: dict[Tensor, list[Box]] = {key: list(b) for key, b in boxes.items()}
         self._blocks.axes = dict.fromkeys(self._results, first)
         for op in reversed(self._ops):
@@ -203,7 +205,7 @@ class BoxPlan:
     ) -> list[Box]:
         if axis is None or axis >= len(cover):
             return [full_box(tensor)]
-        if self._how.halo == "merge":
+        if self._cutting.halo == "merge":
             low, high = cover[axis]
             return along(cover, axis, [(a + low, b + low) for a, b in cuts(high - low, parts)])
         edges = sorted({e for box in reads for e in box[axis]})

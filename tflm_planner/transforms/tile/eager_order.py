@@ -109,7 +109,7 @@ def put_off(ops: Sequence[Op]) -> list[Op]:
 
 def _latest_place(here: int, first: int, ends: list[tuple[int, int]], bytes_made: int) -> int:
     """The latest position, between `here` and its first reader `first`, to which an operator moves
-    that makes `bytes_made` bytes. ends: for each operand that another operator reads last behind
+    that makes `bytes_made` bytes. ends: for each operand that another operator reads last after
     `here`, that position and its bytes."""
     ended = 0
     for end, size in sorted(ends):

@@ -37,8 +37,10 @@ from tflm_planner.transforms.tile.windows import (
 
 
 @dataclass(frozen=True)
-class OperatorTile:
-    """out: the box that is computed, which contains the wanted one. reads: box of each operand,
+class TileRecipe:
+    """How an operator computes a box of its result.
+
+    out: the box that is computed, which contains the wanted one. reads: box of each operand,
     None for those left out. options: changed ones, by name. pads: what PAD puts around the box of
     operand 0, by axis; None without PAD. constants: operand -> integers that replace it. moved: the
     operand of which the result is a box, so that nothing is computed.
@@ -52,7 +54,7 @@ class OperatorTile:
     moved: int | None = None
 
 
-def operator_tile(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> OperatorTile:
+def tile_recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> TileRecipe:
     """How `op` computes the box `wanted` of one of its results.
 
     `border`: what to do where the padding of a window is not that of a whole tile. Raises
@@ -61,7 +63,7 @@ def operator_tile(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -
     index = _index(op, result)
     cut = [a for a, r in enumerate(wanted) if r != (0, (result.shape or ())[a])]
     if not cut and len(op.outputs) == 1:
-        return OperatorTile(wanted, tuple(None if t is None else full_box(t) for t in op.inputs))
+        return TileRecipe(wanted, tuple(None if t is None else full_box(t) for t in op.inputs))
     form = _FORMS.get(op.kind)
     if form is None:
         raise NotTileableError(f"{op.label} has no tiled form")
@@ -70,7 +72,7 @@ def operator_tile(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -
         if not links.links_of(axis, index):
             raise NotTileableError(_why_mixed(op, result, axis))
     _check_scales(op, result, wanted, cut)
-    plain = OperatorTile(wanted, boxes_read(op, result, wanted))
+    plain = TileRecipe(wanted, boxes_read(op, result, wanted))
     return form(_Wanted(op, result, links, cut, border), plain)
 
 
@@ -139,11 +141,11 @@ def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
 # --- forms: what becomes of a recipe that only says what is read ---
 
 
-def _as_it_is(_: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _as_it_is(_: _Wanted, plain: TileRecipe) -> TileRecipe:
     return plain
 
 
-def _window(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _window(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     op = asked.op
     if window_of(op) is None:
         raise NotTileableError(f"{op.label} has no tiled form")
@@ -175,7 +177,7 @@ def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
         raise NotTileableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
 
 
-def _with_forms(plain: OperatorTile, operand: int, forms: list[Form]) -> OperatorTile:
+def _with_forms(plain: TileRecipe, operand: int, forms: list[Form]) -> TileRecipe:
     """Rows and columns as the forms say; batch and channels as they are."""
     data = plain.reads[operand]
     assert data is not None
@@ -185,7 +187,7 @@ def _with_forms(plain: OperatorTile, operand: int, forms: list[Form]) -> Operato
     return replace(plain, out=out, reads=tuple(reads))
 
 
-def _transposed_convolution(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _transposed_convolution(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     """If rows or columns are cut: everything that the rows add to, without padding."""
     if {1, 2} & {*asked.cut}:
         forms: list[Form] = []
@@ -197,7 +199,7 @@ def _transposed_convolution(asked: _Wanted, plain: OperatorTile) -> OperatorTile
     return replace(plain, constants=((0, extents(plain.out)),))
 
 
-def _resize(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _resize(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     forms: list[Form] = []
     for axis in (1, 2):
         wanted = plain.out[axis]
@@ -212,7 +214,7 @@ def _resize(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(tile, constants=((1, (forms[0].rows, forms[1].rows)),))
 
 
-def _tile_of_pad(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_pad(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     """Less padding, or none."""
     op, box = asked.op, plain.reads[0]
     values = integers(op.inputs[1])
@@ -228,14 +230,14 @@ def _tile_of_pad(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, constants=((1, tuple(pads)),))
 
 
-def _tile_of_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_slice(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     """Read no more of the operand than is wanted."""
     if _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     return replace(plain, constants=((1, (0,) * len(plain.out)), (2, extents(plain.out))))
 
 
-def _tile_of_strided_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_strided_slice(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     strides, box = strides_of(asked.op), plain.reads[0]
     assert strides is not None and box is not None
     plainly = all(stride == 1 and not vanishes for _, stride, vanishes in strides)
@@ -246,18 +248,18 @@ def _tile_of_strided_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, constants=changed, options=unmasked)
 
 
-def _split(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _split(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     data = SPLITS[asked.op.kind].data
     if not _same_values(asked.op.inputs[data], asked.result):
         raise NotTileableError(f"{asked.op.label} has results of another scale")
     return replace(plain, moved=data)
 
 
-def _tile_of_unpack(_: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_unpack(_: _Wanted, plain: TileRecipe) -> TileRecipe:
     return replace(plain, options=(("num", 1),))
 
 
-def _tile_of_concatenation(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_concatenation(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     """The operands that have a part in the box; one alone is the box."""
     if asked.op.options.activation:
         raise NotTileableError(f"{asked.op.label} has a fused activation")
@@ -268,7 +270,7 @@ def _tile_of_concatenation(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, reads=reads)
 
 
-def _tile_of_reshape(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_reshape(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     shape = extents(plain.out)
     constants = ((1, shape),) if len(asked.op.inputs) > 1 else ()
     if asked.op.options.new_shape is None:
@@ -276,7 +278,7 @@ def _tile_of_reshape(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, constants=constants, options=(("new_shape", tuple(shape)),))
 
 
-def _tile_of_squeeze(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_squeeze(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     """Name the axes that vanish, because axes that are of length 1 only in the tile must stay."""
     data, options = asked.op.inputs[0], asked.op.options
     if data is None or options.squeezed_axes:
@@ -291,7 +293,7 @@ def _same_values(operand: Tensor | None, result: Tensor) -> bool:
     return operand is not None and same_values(operand, result)
 
 
-_FORMS: dict[str, Callable[[_Wanted, OperatorTile], OperatorTile]] = {
+_FORMS: dict[str, Callable[[_Wanted, TileRecipe], TileRecipe]] = {
     **dict.fromkeys(ELEMENT_WISE, _as_it_is),
     **dict.fromkeys(
         ("SOFTMAX", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
@@ -311,4 +313,4 @@ _FORMS: dict[str, Callable[[_Wanted, OperatorTile], OperatorTile]] = {
     "UNPACK": _tile_of_unpack,
 }  # fmt: skip
 
-__all__ = ["AHEAD", "BORDERS", "Border", "OperatorTile", "boxes_read", "operator_tile"]
+__all__ = ["AHEAD", "BORDERS", "Border", "TileRecipe", "boxes_read", "tile_recipe"]

@@ -30,7 +30,7 @@ from tflm_planner.ops.roles import PRODUCTS
 from tflm_planner.transforms.axis_graph import REDUCE, Axis, Vertex, axis_graph, schemes_along
 from tflm_planner.transforms.tile.box_plan import Cutting
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, along, cuts, full_box
-from tflm_planner.transforms.tile.operator_tiles import OperatorTile
+from tflm_planner.transforms.tile.operator_tiles import TileRecipe
 from tflm_planner.transforms.tile.parts import values_of
 from tflm_planner.transforms.tile.tiler import Tiler
 
@@ -44,10 +44,10 @@ _LARGEST = 32767
 class PartialSums:
     """The drafted operators of a region whose sums are split."""
 
-    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], how: Cutting) -> None:
-        (split,) = how.splits
+    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], cutting: Cutting) -> None:
+        (split,) = cutting.splits
         self._parts = split.parts
-        self._tiler = Tiler(model, graph, ops, how)
+        self._tiler = Tiler(model, graph, ops, cutting)
         self._draft = self._tiler.draft
         self._axis = _reduce_axis(graph, ops, self._tiler.results)
         self._wide: dict[Tensor, Tensor] = {}
@@ -73,7 +73,7 @@ class PartialSums:
                     if operand is not None and read is not None:
                         tile_needs.setdefault(operand, []).append(read)
             needs.append(tile_needs)
-            tiler.boxes.plan_tile(k, tile_needs)
+            tiler.box_plan.plan_tile(k, tile_needs)
         self._compute(summed, ranges, boxes)
         return tiler.finish()
 
@@ -96,7 +96,7 @@ class PartialSums:
                 sums[op] = share if before is None else self._add(op, before, share, last=last)
         for t in tiler.results:
             if t in boxes:
-                tiler.pieces.join(t, boxes[t], parts[t])
+                tiler.parts.join(t, boxes[t], parts[t])
 
     def _spatial(self, tensor: Tensor) -> list[Box]:
         axes = [v.axis - 1 for v in self._axis.vertices if v.tensor is tensor]
@@ -126,7 +126,7 @@ class PartialSums:
     def _emit(self, op: Op, operands: list[Tensor | None], share: Tensor) -> Tensor:
         options = (("fused_activation_function", 0),) if op.options.may_have_activation else ()
         full = full_box(op.outputs[0])
-        self._tiler.emit(op, OperatorTile(full, (None,) * len(operands), options), operands, share)
+        self._tiler.emit(op, TileRecipe(full, (None,) * len(operands), options), operands, share)
         return share
 
     def _float_share(

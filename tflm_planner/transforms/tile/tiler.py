@@ -28,21 +28,21 @@ from tflm_planner.transforms.tile.boxes import (
     grow,
 )
 from tflm_planner.transforms.tile.eager_order import eager_order, put_off
-from tflm_planner.transforms.tile.operator_tiles import OperatorTile
+from tflm_planner.transforms.tile.operator_tiles import TileRecipe
 from tflm_planner.transforms.tile.parts import PartBuilder, TensorPart
 
 
 class Tiler:
-    """The drafted operators of one region in tiles. boxes: which parts of which tensors they
+    """The drafted operators of one region in tiles. box_plan: which parts of which tensors they
     make."""
 
-    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], how: Cutting) -> None:
+    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], cutting: Cutting) -> None:
         """`ops`: the region, in running order."""
         self.draft = Draft(model, graph)
-        self.pieces = PartBuilder(self.draft)
+        self.parts = PartBuilder(self.draft)
         self.results = region_results(graph, ops)
-        self.boxes = BoxPlan(ops, self.results, how)
-        self._ops, self._how = ops, how
+        self.box_plan = BoxPlan(ops, self.results, cutting)
+        self._ops, self._cutting = ops, cutting
         self._producer = {t: op for op in ops for t in op.outputs}
         self._written: set[Tensor] = set()  # results made whole
         self._made: dict[tuple[Tensor, Box], TensorPart] = {}
@@ -52,26 +52,26 @@ class Tiler:
         """Draw up everything. Raises NotTileableError."""
         if any(not t.elements for t in self.results):
             raise NotTileableError("a result of it is empty")
-        boxes = {t: self.boxes.cut_up(t) for t in self.results}
+        boxes = {t: self.box_plan.cut_up(t) for t in self.results}
         tiles = max((len(p) for p in boxes.values()), default=0)
         if tiles < 2:
             raise NotTileableError("its results cannot be cut into two")
-        if self._how.halo == "recompute":
+        if self._cutting.halo == "recompute":
             for k in range(tiles):
                 pieces = {key: _pieces_of_tile(b, k, tiles) for key, b in boxes.items()}
-                self.boxes.plan_tile(k, {key: parts for key, parts in pieces.items() if parts})
+                self.box_plan.plan_tile(k, {key: parts for key, parts in pieces.items() if parts})
         else:
-            self.boxes.lay_blocks(boxes)
+            self.box_plan.lay_blocks(boxes)
         self._make_shared(tiles)
         results: dict[tuple[Tensor, Box], Tensor] = {}
-        for k in reversed(range(tiles)) if self._how.backward else range(tiles):
+        for k in reversed(range(tiles)) if self._cutting.backward else range(tiles):
             for t in self.results:
                 for box in _pieces_of_tile(boxes[t], k, tiles):
                     results[t, box] = self.fetch(t, box, k)
         for t in self.results:
             if t not in self._written:
                 parts = [results[t, box] for box in boxes[t]]
-                self.pieces.join(t, boxes[t], parts)
+                self.parts.join(t, boxes[t], parts)
         return self.finish()
 
     def _make_shared(self, tiles: int) -> None:
@@ -80,7 +80,7 @@ class Tiler:
         runs."""
         for op in self._ops:
             for t in op.outputs:
-                boxes = {self.boxes.box_of_tile(t, k) for k in range(tiles)}
+                boxes = {self.box_plan.box_of_tile(t, k) for k in range(tiles)}
                 (box, *others) = boxes
                 if box is not None and not others:
                     self._make(op, t, box, 0)
@@ -88,9 +88,9 @@ class Tiler:
     def finish(self) -> Draft:
         """The draft, with views first. Pieces of a result that some tile needs as a whole are left
         out, because that tile makes the whole."""
-        if self._how.eager:
+        if self._cutting.eager:
             self.draft.ops = put_off(eager_order(self.draft.ops))
-        self.draft.ops[:0] = self.pieces.views
+        self.draft.ops[:0] = self.parts.views
         read = set(self.results)
         used_ops: list[Op] = []
         for op in reversed(self.draft.ops):
@@ -103,24 +103,24 @@ class Tiler:
     def fetch(self, tensor: Tensor, box: Box, k: int) -> Tensor:
         """A tensor that holds `box` of `tensor`, for tile `k`."""
         if tensor.is_constant:
-            return self.pieces.constant(tensor, box)
+            return self.parts.constant(tensor, box)
         op = self._producer.get(tensor)
         if op is None:
             full = full_box(tensor)
-            return self.pieces.cut(TensorPart(full, full, tensor), box, of_outside=True)
-        if self._how.halo == "recompute":
-            whole = self._make(op, tensor, self.boxes.box_in_tile(tensor, k), k)
-            return self.pieces.cut(whole, box)
-        blocks, axis = self.boxes.blocks_of(tensor), self.boxes.block_axis(tensor)
+            return self.parts.cut(TensorPart(full, full, tensor), box, of_outside=True)
+        if self._cutting.halo == "recompute":
+            whole = self._make(op, tensor, self.box_plan.box_in_tile(tensor, k), k)
+            return self.parts.cut(whole, box)
+        blocks, axis = self.box_plan.blocks_of(tensor), self.box_plan.block_axis(tensor)
         if axis is None or axis >= len(box) or blocks == [full_box(tensor)]:
-            return self.pieces.cut(self._make(op, tensor, blocks[0], k), box)
+            return self.parts.cut(self._make(op, tensor, blocks[0], k), box)
         near = [b for b in blocks if _intersects(b[axis], box[axis])]
         parts: list[Tensor] = []
         for block in near:
             low, high = max(block[axis][0], box[axis][0]), min(block[axis][1], box[axis][1])
             (part,) = along(box, axis, [(low, high)])
-            parts.append(self.pieces.cut(self._make(op, tensor, block, k), part))
-        return parts[0] if len(parts) == 1 else self.pieces.halo(tensor, box, parts, axis)
+            parts.append(self.parts.cut(self._make(op, tensor, block, k), part))
+        return parts[0] if len(parts) == 1 else self.parts.halo(tensor, box, parts, axis)
 
     def _fetch_padded(
         self, tensor: Tensor, box: Box, pads: tuple[Range, ...] | None, k: int
@@ -129,7 +129,7 @@ class Tiler:
         if pads is None:
             return self.fetch(tensor, box, k)
         ahead = self._cut_from_padded(tensor, box, pads, k)
-        return ahead or self.pieces.pad(self.fetch(tensor, box, k), pads)
+        return ahead or self.parts.pad(self.fetch(tensor, box, k), pads)
 
     def _cut_from_padded(
         self, tensor: Tensor, box: Box, pads: tuple[Range, ...], k: int
@@ -140,26 +140,26 @@ class Tiler:
         block 0 |0 x x x 0|   PAD        blocks 0, 1 |0 x x x 0|  join
         block 1 |0 x x x 0|   PAD                      |x x x|    cut out for narrower windows
         """
-        op, axis = self._producer.get(tensor), self.boxes.block_axis(tensor)
-        most, full = self.boxes.early_padding(tensor), full_box(tensor)
+        op, axis = self._producer.get(tensor), self.box_plan.block_axis(tensor)
+        most, full = self.box_plan.early_padding(tensor), full_box(tensor)
         if op is None or axis is None or most is None or pads[axis] != (0, 0):
             return None
         if any(r != full[a] for a, r in enumerate(box) if a != axis):
             return None
         parts: list[Tensor] = []
-        for block in self.boxes.blocks_of(tensor):
+        for block in self.box_plan.blocks_of(tensor):
             if not _intersects(block[axis], box[axis]):
                 continue
             part = self._make(op, tensor, block, k)
             if any(r != full[a] for a, r in enumerate(part.actual) if a != axis):
                 return None
-            wide, padded = grow(part.actual, most), self.pieces.pad(part.tensor, most)
+            wide, padded = grow(part.actual, most), self.parts.pad(part.tensor, most)
             rows = max(block[axis][0], box[axis][0]), min(block[axis][1], box[axis][1])
             (cut,) = along(wide, axis, [rows])
-            parts.append(self.pieces.cut(TensorPart(wide, wide, padded), cut))
+            parts.append(self.parts.cut(TensorPart(wide, wide, padded), cut))
         wide = grow(box, most)
-        joined = parts[0] if len(parts) == 1 else self.pieces.halo(tensor, wide, parts, axis)
-        return self.pieces.cut(TensorPart(wide, wide, joined), grow(box, pads))
+        joined = parts[0] if len(parts) == 1 else self.parts.halo(tensor, wide, parts, axis)
+        return self.parts.cut(TensorPart(wide, wide, joined), grow(box, pads))
 
     def _make(self, op: Op, tensor: Tensor, box: Box, k: int) -> TensorPart:
         """The part of a result of the region, made at its first use."""
@@ -168,45 +168,45 @@ class Tiler:
             if tensor in self._written:
                 self._made[key] = TensorPart(box, full_box(tensor), tensor)
                 return self._made[key]
-            how = self.boxes.recipe(op, tensor, box)
+            recipe = self.box_plan.recipe(op, tensor, box)
             # With wasted rows two wants may come to the same computation; and a result is whole
             # once only.
-            form = (tensor, how.out, how.reads, how.pads)
+            form = (tensor, recipe.out, recipe.reads, recipe.pads)
             if form not in self._computed:
-                pads = [how.pads, *(None for _ in op.inputs)]
+                pads = [recipe.pads, *(None for _ in op.inputs)]
                 operands = [
                     None if t is None or r is None else self._fetch_padded(t, r, p, k)
-                    for t, r, p in zip(op.inputs, how.reads, pads, strict=False)
+                    for t, r, p in zip(op.inputs, recipe.reads, pads, strict=False)
                 ]
-                self._computed[form] = self._emit(op, tensor, how, operands, box)
-            self._made[key] = TensorPart(box, how.out, self._computed[form])
+                self._computed[form] = self._emit(op, tensor, recipe, operands, box)
+            self._made[key] = TensorPart(box, recipe.out, self._computed[form])
         return self._made[key]
 
     def _emit(
-        self, op: Op, tensor: Tensor, how: OperatorTile, operands: list[Tensor | None], box: Box
+        self, op: Op, tensor: Tensor, recipe: TileRecipe, operands: list[Tensor | None], box: Box
     ) -> Tensor:
-        is_result = box == how.out == full_box(tensor) and any(t is tensor for t in self.results)
+        is_result = box == recipe.out == full_box(tensor) and any(t is tensor for t in self.results)
         if is_result:
             self._written.add(tensor)
-        if how.moved is not None:
-            moved = operands[how.moved]
+        if recipe.moved is not None:
+            moved = operands[recipe.moved]
             assert moved is not None, "nothing to move"
             if is_result:
-                self.pieces.copy(moved, tensor)
+                self.parts.copy(moved, tensor)
             return tensor if is_result else moved
         result = tensor
         if not is_result:
-            result = self.draft.tensor(tensor, box_name(tensor, how.out), extents(how.out))
-        self.emit(op, how, operands, result)
+            result = self.draft.tensor(tensor, box_name(tensor, recipe.out), extents(recipe.out))
+        self.emit(op, recipe, operands, result)
         return result
 
     def emit(
-        self, op: Op, how: OperatorTile, operands: list[Tensor | None], result: Tensor
+        self, op: Op, recipe: TileRecipe, operands: list[Tensor | None], result: Tensor
     ) -> None:
         """Append `op` as the recipe says."""
-        for index, values in how.constants:
+        for index, values in recipe.constants:
             operands[index] = self.draft.integers("constant", values)
-        changed = dict(how.options)
+        changed = dict(recipe.options)
         if op.kind in ("CONCATENATION", "PACK"):
             operands = [t for t in operands if t is not None]
         self.draft.clone(op, operands, [result], **changed)

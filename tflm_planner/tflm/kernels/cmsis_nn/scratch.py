@@ -28,7 +28,7 @@ from tflm_planner.tflm.target import Target
 
 _MVE_DEPTHWISE_CHANNELS = 124
 _MVE_SPREAD_ABOVE = 1
-"""MVE runs a depthwise convolution of one channel as an ordinary one above so many outputs."""
+"""MVE runs a depthwise convolution of one channel as an ordinary one above this many outputs."""
 _REVERSE_ABOVE = 16
 """A transposed convolution of more input channels runs as a convolution of a reversed filter."""
 

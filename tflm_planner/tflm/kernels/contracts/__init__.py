@@ -46,8 +46,8 @@ OVERLAPPING = WINDOWS | MOVERS
 
 
 _MOST_PIXELS = 1 << 22
-"""Results with more pixels share no memory with an operand: a replay of so many takes gigabytes
-and minutes, and no microcontroller could hold them."""
+"""Results with more pixels share no memory with an operand: a replay of them takes gigabytes and
+minutes, and no microcontroller could hold them."""
 _MOST_BYTES = 1 << 24
 """Of operands and result together, likewise: a replay keeps a time for each byte."""
 
@@ -55,11 +55,12 @@ _MOST_BYTES = 1 << 24
 @dataclass(frozen=True, slots=True)
 class InputOverlap:
     """A permission: while both live, `result` may share memory with its dying `operand` when
-    `low <= offset(operand) - offset(result) <= high`, in bytes. `low` is a multiple of 16.
+    `low <= below <= high`, where `below = offset(operand) - offset(result)`, in bytes: how far
+    below the operand the result starts. `low` is a multiple of 16.
 
-    `high` is UNBOUNDED where every distance from `low` on is safe; `low == high` where one
-    distance is safe (kernels that are safe at multiples of some size only: the smallest one that
-    is also a multiple of 16 is given). Beyond the sizes of the two tensors nothing is shared.
+    `high` is UNBOUNDED where every `below` from `low` on is safe; `low == high` where one is safe
+    (kernels that are safe at multiples of some size only: the smallest one that is also a multiple
+    of 16 is given). Beyond the sizes of the two tensors nothing is shared.
     """
 
     operand: Tensor

@@ -93,7 +93,7 @@ class ConvShape:
         return max(reach[0], 0), max(reach[1], 0)
 
     def elements_with(self, margins: IntPair, channels: int) -> int:
-        """Elements of the image with so many more rows and columns."""
+        """Elements of the image with `margins` more rows and columns."""
         return (self.image[0] + margins[0]) * (self.image[1] + margins[1]) * channels
 
 
@@ -126,7 +126,7 @@ def _size(op: Op, target: Target, release: Release, geometry: ConvShape | None) 
 
 
 def _part_of(g: ConvShape, kind: str, axis: int, size: int) -> ConvShape:
-    """A convolution that computes so many channels, rows or columns; its padding stays."""
+    """A convolution that computes `size` channels, rows or columns; its padding stays."""
     if axis == 0:
         return g
     if axis == 3:

@@ -1,5 +1,5 @@
-"""Exact transforms of networks with weights, held by numpy and by LiteRT, and what the others make
-of published networks."""
+"""Exact rewrites of networks with weights, held by numpy and by LiteRT, and what the other rewrites
+make of published networks."""
 
 from __future__ import annotations
 
