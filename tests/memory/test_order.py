@@ -48,7 +48,7 @@ def test_peak_and_validity_agree_with_a_naive_simulation(dag: Dag, rng: object) 
 )
 def test_an_order_has_every_node_once(order: tuple[int, ...]) -> None:
     """Two nodes, of which the second reads what the first writes."""
-    dag = Dag((16, 16, 16), (Node((0,), (1,)), Node((1,), (2,))), (0,), (2,))
+    dag = Dag.of((16, 16, 16), (Node((0,), (1,)), Node((1,), (2,))), (0,), (2,))
     assert is_valid(dag, (0, 1)) and not is_valid(dag, order)
 
 

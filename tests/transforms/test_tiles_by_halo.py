@@ -11,7 +11,7 @@ from tests.transforms.tiled import tiled
 from tests.verification.terms.proofs import proof
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import ROWS
-from tflm_planner.transforms.tile.box_plan import Halo, Split
+from tflm_planner.transforms.tile.box_plan import HaloPolicy, Split
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -34,7 +34,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion
     ],
 )
 def test_a_chain_in_bands(
-    halo: Halo, border: Border, convolutions: int, rows: int, pads: int, joined: int
+    halo: HaloPolicy, border: Border, convolutions: int, rows: int, pads: int, joined: int
 ) -> None:
     """Results of 12, 12 and 6 rows: halos that are kept are computed once, but for waste."""
     data = chain((3, 1, 4), (3, 1, 2), (3, 2, 2))
