@@ -126,6 +126,26 @@ def test_the_exact_search_proves_plain_problems(problem: Problem) -> None:
         assert search.high == brute_force(problem, top)
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_heights_between_are_tried_while_the_lowest_one_is_open(seed: int) -> None:
+    """Slices of 64 nodes: the first attempt at the bound ends without an answer."""
+    problem = hard(45, seed)
+    items, top = bind(problem, ()), sum(b.size for b in problem.buffers)
+    limits = AllocatorBudget(slice_work=20)
+    search = exact.Minimiser(items, high=top + 1, limits=limits)
+    search.advance(1)
+    assert search.low < search.high < top // 2 and not search.proved
+    nodes = [0, search.nodes]
+    while not search.done:
+        assert search.offsets is not None
+        assert items.plan(search.offsets).height(problem) == search.high
+        assert validate(problem, items.plan(search.offsets)) == []
+        search.advance(1)
+        nodes.append(search.nodes)
+    assert search.proved and search.high == lower_bound(problem)
+    assert nodes == sorted(set(nodes)), "each call goes on where the last one ended"
+
+
 @settings(deadline=None, max_examples=100, suppress_health_check=SLOW)
 @given(problems(most=5, biggest=5, aliases=False))
 def test_the_exact_search_is_right_about_overlaps_from_a_distance_on(problem: Problem) -> None:

@@ -66,7 +66,7 @@ class _Track:
 
 
 @dataclass(frozen=True, slots=True)
-class _OperatorStep:
+class _Prepared:
     """What is the same each time that an operator runs. constants: the values of operands that are
     constants, or of which only the shape is read; None for what is read from a memory. memory: see
     `OpCall`."""
@@ -95,7 +95,7 @@ class Machine:
         self._graph, self._observe, self._given = graph or model.main, observe, given or {}
         self._mixer, self._symbols = stores[0].mixer, stores[0].symbols
         self._allowance = allowance or Allowance(model.file_size)
-        self._steps: dict[Op, _OperatorStep] = {}
+        self._prepared: dict[Op, _Prepared] = {}
         self._variables: dict[Tensor, int] = {}
         state = self._symbols.of_name((1,), "state").data[:, 0]
         self._tracks = [_Track(store, state) for store in stores]
@@ -140,13 +140,13 @@ class Machine:
             raise InexpressibleError(f"the parts of {op.label} do not fit each other") from error
 
     def _compute(self, op: Op, graph: Graph) -> None:
-        step = self._step(op, graph)
+        fixed = self._prepare(op, graph)
         made: list[tuple[Operands, Sequence[Values]]] = []
         for track in self._tracks:
-            results = None if step.has_state else self._made_before(op, step, track.store, made)
+            results = None if fixed.has_state else self._made_before(op, fixed, track.store, made)
             if results is None:
-                operands = self._operands(op, step, track.store)
-                results = self._results(op, step, operands, track)
+                operands = self._operands(op, fixed, track.store)
+                results = self._results(op, fixed, operands, track)
                 made.append((operands, results))
             for tensor, values in zip(op.outputs, results, strict=True):
                 track.store.write(tensor, values)
@@ -154,13 +154,13 @@ class Machine:
     def _made_before(
         self,
         op: Op,
-        step: _OperatorStep,
+        fixed: _Prepared,
         store: Store,
         made: Sequence[tuple[Operands, Sequence[Values]]],
     ) -> Sequence[Values] | None:
         """What was made in another memory of the operands that this one holds too."""
         for operands, results in made:
-            read = zip(op.inputs, operands, step.constants, strict=True)
+            read = zip(op.inputs, operands, fixed.constants, strict=True)
             if all(
                 constant is not None or t is None or v is None or store.holds(t, op, v)
                 for t, v, constant in read
@@ -168,16 +168,16 @@ class Machine:
                 return results
         return None
 
-    def _step(self, op: Op, graph: Graph) -> _OperatorStep:
-        if op not in self._steps:
+    def _prepare(self, op: Op, graph: Graph) -> _Prepared:
+        if op not in self._prepared:
             if op.graphs:
                 raise InexpressibleError(f"{op.label} calls graphs in a way that is not known")
             has_state = has_side_effects(op)
             constants = tuple(self._constant(op, t, has_state) for t in op.inputs)
-            self._steps[op] = _OperatorStep(
+            self._prepared[op] = _Prepared(
                 has_state, constants, None if graph is self._graph else {}
             )
-        return self._steps[op]
+        return self._prepared[op]
 
     def _constant(self, op: Op, tensor: Tensor | None, has_state: bool) -> Values | None:
         if tensor is None:
@@ -186,23 +186,23 @@ class Machine:
             return Values(np.zeros(tensor.shape or (), np.int8), True)
         return self._symbols.of_constant(tensor) if tensor.is_constant else None
 
-    def _operands(self, op: Op, step: _OperatorStep, store: Store) -> Operands:
+    def _operands(self, op: Op, fixed: _Prepared, store: Store) -> Operands:
         return tuple(
             store.read(tensor, op)
             if constant is None
             and tensor is not None
-            and not (tensor.is_variable and step.has_state)  # it is in the state
+            and not (tensor.is_variable and fixed.has_state)  # it is in the state
             else constant
-            for tensor, constant in zip(op.inputs, step.constants, strict=True)
+            for tensor, constant in zip(op.inputs, fixed.constants, strict=True)
         )
 
     def _results(
-        self, op: Op, step: _OperatorStep, operands: Operands, track: _Track
+        self, op: Op, fixed: _Prepared, operands: Operands, track: _Track
     ) -> Sequence[Values]:
-        call = OpCall(op, operands, self._mixer, self._symbols, step.memory)
+        call = OpCall(op, operands, self._mixer, self._symbols, fixed.memory)
         if op in self._given:
             return [self._given[op]]
-        if step.has_state:
+        if fixed.has_state:
             results, digest = hash_operands(call, track.state, self._variables_of(op))
             state = add(track.state, digest)[:, None]
             track.state = self._mixer.mix(state, mixing.key("next state"))[:, 0]
