@@ -131,8 +131,8 @@ def test_heights_between_are_tried_while_the_lowest_one_is_open(seed: int) -> No
     """Slices of 64 nodes: the first attempt at the bound ends without an answer."""
     problem = hard(45, seed)
     items, top = bind(problem, ()), sum(b.size for b in problem.buffers)
-    limits = AllocatorBudget(slice_work=20)
-    search = exact.Minimiser(items, high=top + 1, limits=limits)
+    budget = AllocatorBudget(slice_work=20)
+    search = exact.Minimiser(items, high=top + 1, budget=budget)
     search.advance(1)
     assert search.low < search.high < top // 2 and not search.proved
     nodes = [0, search.nodes]
