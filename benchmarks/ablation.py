@@ -90,13 +90,12 @@ def variants(name: str, value: Any) -> dict[str, Any]:
 
 
 def _of_tuple(value: tuple[Any, ...]) -> dict[str, Any]:
-    """Shares are halved and doubled, but for the last, which is 1; of counts to try some are
-    left out."""
-    if isinstance(value[-1], float):
-        halved = tuple(v / 2 for v in value[:-1])
+    """Shares of modes are halved and doubled, but for the last, which is 1; of counts to try some
+    are left out."""
+    if isinstance(value[0], tuple) and isinstance(value[0][0], float):
         return {
-            "halved": (*halved, 1.0),
-            "doubled": (*(min(2 * v, 1.0) for v in value[:-1]), 1.0),
+            text: tuple((*(min(factor * v, 1.0) for v in shares[:-1]), 1.0) for shares in value)
+            for text, factor in (("halved", 0.5), ("doubled", 2.0))
         }
     half = len(value) // 2 or 1
     return {

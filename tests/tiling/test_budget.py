@@ -37,23 +37,28 @@ def test_a_budget_cannot_change():
 def test_a_step_spends_its_share_and_leaves_the_rest():
     work = WorkBudget(1000)
     work.begin_step(0.5, first_part=0.6)
-    assert work.step_remaining == 300 and not work.is_step_spent
+    assert work.first_part_remaining == 300 and not work.is_first_part_spent
     work.spend(310)
-    assert work.is_step_spent and work.step_remaining == 0 and not work.is_share_spent
+    assert work.is_first_part_spent and work.first_part_remaining == 0 and not work.is_step_spent
     work.spend(190)
-    assert work.is_step_spent and work.is_share_spent
+    assert work.is_first_part_spent and work.is_step_spent
     work.begin_step(1.0)
-    assert work.step_remaining == work.remaining == 500
+    assert work.first_part_remaining == work.remaining == 500
 
 
-def test_a_step_ends_after_so_many_attempts_without_gain():
+def test_a_step_ends_after_attempts_without_gain():
     stop = EarlyStop(max_attempts=2, least_gain=100, best=1000)
-    assert not stop.record(995) and not stop.is_due  # less than one part in a hundred
-    assert stop.record(980) and not stop.is_due
-    assert not stop.record(980, attempts=2) and stop.is_due
+    stop.record(995)  # less than one part in a hundred
+    assert stop.attempts_left == 1
+    stop.record(980)
+    assert stop.attempts_left == 2 and not stop.is_due
+    stop.record(980, attempts=2)
+    assert stop.is_due
 
 
 def test_any_lower_bytes_are_a_gain_where_none_is_too_small():
     stop = EarlyStop(max_attempts=1, best=1000)
-    assert stop.record(999) and not stop.is_due
-    assert not stop.record(999) and stop.is_due
+    stop.record(999)
+    assert not stop.is_due
+    stop.record(999)
+    assert stop.is_due

@@ -56,9 +56,11 @@ class SearchBudget:
 
     # --- shares of the work that is left, one for each mode ---
 
-    mode_shares: tuple[float, ...] = (0.1, 0.6, 0.5, 1.0)
-    """Bound tiles, bound tiles and loops, unbound tiles, unbound tiles and loops; two modes take
-    the last two, three all but the third. The first mode mostly gives the others something to beat.
+    mode_shares: tuple[tuple[float, ...], ...] = (
+        (1.0,), (0.5, 1.0), (0.1, 0.6, 1.0), (0.1, 0.6, 0.5, 1.0),
+    )  # fmt: skip
+    """For a search of one mode, of two, of three and of four: the share of the remaining work that
+    each mode may spend, in running order. The first mode mostly gives the others something to beat.
     Halved or doubled: nothing on I and K, halved: nothing on M, P, S and V, which do not spend
     them. All the work for whichever mode comes first: fronts of nasnet_mobile and densenet121 all
     +0.5 and +0.6 %."""
@@ -276,7 +278,7 @@ class WorkBudget:
 
     remaining: int
     total: int = 0
-    _step_floor: int = 0
+    _first_part_end: int = 0
     """`remaining` at which the step has spent its first part."""
     _step_end: int = 0
     """`remaining` at which the step has spent its whole share."""
@@ -290,28 +292,28 @@ class WorkBudget:
         return min(1 - self.remaining / max(self.total, 1), 1.0)
 
     def begin_step(self, share: float, first_part: float = 1.0) -> None:
-        """Begin a step that may spend `share` of the remaining work. `is_step_spent` says when
-        `first_part` of that is spent, `is_share_spent` when all of it is."""
+        """Begin a step that may spend `share` of the remaining work. `is_first_part_spent` says
+        when `first_part` of that is spent, `is_step_spent` when all of it is."""
         step_work = int(self.remaining * share)
         self._step_end = self.remaining - step_work
-        self._step_floor = self.remaining - int(step_work * first_part)
+        self._first_part_end = self.remaining - int(step_work * first_part)
 
     def spend(self, work: int) -> None:
         """Count operators that were planned."""
         self.remaining -= work
 
     @property
-    def step_remaining(self) -> int:
-        """Operators that the step may still plan."""
-        return max(self.remaining - self._step_floor, 0)
+    def first_part_remaining(self) -> int:
+        """Operators that the step's first part may still plan."""
+        return max(self.remaining - self._first_part_end, 0)
+
+    @property
+    def is_first_part_spent(self) -> bool:
+        """Whether the step has spent its first part."""
+        return self.remaining <= self._first_part_end
 
     @property
     def is_step_spent(self) -> bool:
-        """Whether the step has spent its first part."""
-        return self.remaining <= self._step_floor
-
-    @property
-    def is_share_spent(self) -> bool:
         """Whether the step has spent its whole share: the rest belongs to later steps."""
         return self.remaining <= self._step_end
 
@@ -331,13 +333,12 @@ class EarlyStop:
     def __post_init__(self) -> None:
         self.attempts_left = self.max_attempts
 
-    def record(self, best_bytes: int, attempts: int = 1) -> bool:
-        """Record the best bytes known after some attempts; returns whether that is a gain."""
+    def record(self, best_bytes: int, attempts: int = 1) -> None:
+        """Record the best bytes known after some attempts."""
         least = 0 if self.least_gain is None else self.best // self.least_gain
         gained = best_bytes < self.best - least
         self.best = best_bytes if gained else self.best
         self.attempts_left = self.max_attempts if gained else self.attempts_left - attempts
-        return gained
 
     @property
     def is_due(self) -> bool:

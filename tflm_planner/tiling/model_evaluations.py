@@ -137,7 +137,7 @@ class ModelEvaluations:
 
     def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """The first candidates, as many as the step's work allows; at least one."""
-        work_left = self.work.step_remaining
+        work_left = self.work.first_part_remaining
         for k, candidate in enumerate(candidates):
             work_left -= len(TILE_ORDERS) * self.work_of(candidate)
             if work_left < 0:

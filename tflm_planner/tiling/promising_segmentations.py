@@ -55,7 +55,7 @@ class PromisingSegmentations:
         offered: set[tuple[SegmentKey, ...]] = set()
         are_estimated = True
         while True:
-            if are_estimated and self._models.work.is_step_spent:
+            if are_estimated and self._models.work.is_first_part_spent:
                 # Nothing more will be evaluated, so estimates must not hide what was.
                 self._segmenter.drop_estimates()
                 are_estimated = False

@@ -120,11 +120,8 @@ class SegmentSearch:
         return modes
 
     def _shares(self, modes: int) -> Sequence[float]:
-        """The share of the work that is left, for each of `modes` modes."""
-        budget = self._budget
-        if modes == 3:
-            return (*budget.mode_shares[:2], budget.mode_shares[3])
-        return budget.mode_shares[len(budget.mode_shares) - modes :]
+        """The share of the remaining work, for each of `modes` modes."""
+        return self._budget.mode_shares[modes - 1]
 
     @property
     def _allows_copies(self) -> bool:
@@ -161,7 +158,7 @@ class SegmentSearch:
             self._evaluate_batch(segmentations, batch, mode)
             self._tell(on_progress, f"{self._segments.count} parts of the model tried")
             stop.record(self._models.best.bytes, len(batch))
-            if stop.is_due or self._work.is_share_spent:
+            if stop.is_due or self._work.is_step_spent:
                 return
 
     def _evaluate_batch(
