@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 from tflm_planner.device.framing import Frame, Receiver, encode
 from tflm_planner.device.host_runtime import type_number
-from tflm_planner.device.responder import Loaded, Ran, RefusedRequest
+from tflm_planner.device.responder import Loaded, RefusedRequest, RunResult
 from tflm_planner.device.virtual_board import VirtualBoard
 from tflm_planner.model.serde import read_model
 
@@ -129,10 +129,10 @@ class Fake:
     def fits(self, data: bytes, arena: int) -> bool:
         return arena >= self.least
 
-    def run(self, inputs: list[bytes], number: int) -> Ran:
+    def run(self, inputs: list[bytes], number: int) -> RunResult:
         if self.on_run is not None:
             self.on_run()
-        return Ran(100 + number, [data[::-1] for data in inputs])
+        return RunResult(100 + number, [data[::-1] for data in inputs])
 
     def fill(self, seed: int) -> list[bytes]:
         return [bytes((seed + i) % 256 for i in range(self.size))]
@@ -154,9 +154,11 @@ class ModelFake(Fake):
     def load(self, data: bytes, arena: int) -> Loaded:
         return Loaded(self.least, self.least - 200, 200, 77, *self._tensors)
 
-    def run(self, inputs: list[bytes], number: int) -> Ran:
+    def run(self, inputs: list[bytes], number: int) -> RunResult:
         operators = tuple(t + number for t in self.ticks)
-        return Ran(sum(operators) + 7, [bytes(size) for _, size, _ in self._tensors[1]], operators)
+        return RunResult(
+            sum(operators) + 7, [bytes(size) for _, size, _ in self._tensors[1]], operators
+        )
 
     def fill(self, seed: int) -> list[bytes]:
         return [bytes(size) for _, size, _ in self._tensors[0]]

@@ -32,7 +32,7 @@ from tflm_planner.device.measuring import (
     measure,
     prediction_target,
 )
-from tflm_planner.device.responder import Loaded, Ran
+from tflm_planner.device.responder import Loaded, RunResult
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import UsageError
@@ -149,7 +149,7 @@ class Forgetful(HostEngine):
         self._last = data, arena
         return super().load(data, arena)
 
-    def run(self, inputs: list[bytes], number: int) -> Ran:
+    def run(self, inputs: list[bytes], number: int) -> RunResult:
         super().load(*self._last)
         return super().run(inputs, number)
 

@@ -17,7 +17,7 @@ from tflm_planner.support.units import align_up
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import NotStreamableError
-from tflm_planner.transforms.row_loop.split_input import can_split, ends_of
+from tflm_planner.transforms.row_loop.split_input import can_split, split_points_of
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.pair_worker import Application
 from tflm_planner.verification.pairs import Pair, describe_pair
@@ -37,7 +37,7 @@ def cleaned(data: bytes) -> Model:
 def places(model: Model, turns: tuple[int, ...] = (1, 2, 3, 5)) -> list[Where]:
     """Everywhere that the model can be split."""
     found: list[Where] = []
-    for ops in ends_of(model):
+    for ops in split_points_of(model):
         for rows in turns:
             try:
                 can_split(model, ops, rows)

@@ -12,7 +12,7 @@ from tests.models.small import Chain, One
 from tests.transforms.row_loops import chain as image_chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.transforms.row_loop.geometry import NotStreamableError, strip_geometry
-from tflm_planner.transforms.row_loop.split_input import can_split, can_stream, ends_of
+from tflm_planner.transforms.row_loop.split_input import can_split, can_stream, split_points_of
 
 
 def chain(length: int) -> bytes:
@@ -65,13 +65,13 @@ def test_an_end_needs_what_its_result_depends_on() -> None:
     graph.op("SQRT", [a], [d])
     graph.op("ADD_N", [b, d], [y])
     graph.outputs(y)
-    assert list(ends_of(read_model(net.finish()))) == [(0,), (0, 1), (0, 3), (0, 1, 3, 4)]
+    assert list(split_points_of(read_model(net.finish()))) == [(0,), (0, 1), (0, 3), (0, 1, 3, 4)]
 
 
 def test_ends_of_a_long_chain_take_no_room_of_its_square() -> None:
     model = read_model(chain(2000))
     tracemalloc.start()
-    count = sum(1 for _ in ends_of(model))
+    count = sum(1 for _ in split_points_of(model))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 2000

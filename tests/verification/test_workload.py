@@ -13,7 +13,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.stores import Apart
+from tflm_planner.verification.terms.stores import SeparateStore
 from tflm_planner.verification.terms.values import Symbols
 from tflm_planner.verification.turns import Runs, runs_of
 from tflm_planner.verification.workload import answer_limit, inputs_within, why_unfit
@@ -111,7 +111,7 @@ def test_turns_are_those_of_the_proof(seed: int) -> None:
     symbols = Symbols(mixer)
     seen = {"runs": 0}
 
-    class Counted(Apart):
+    class Counted(SeparateStore):
         def begin(self, op: object) -> None:
             seen["runs"] += 1
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tflm_planner.device import messages as m
 from tflm_planner.device.fill import draw, elements
-from tflm_planner.device.responder import Loaded, Ran, RefusedRequest
+from tflm_planner.device.responder import Loaded, RefusedRequest, RunResult
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.verification.session import RUNTIME_IMPORTS, Child, RuntimeFailureError
@@ -65,13 +65,13 @@ class HostEngine:
             return False
         return True
 
-    def run(self, inputs: list[bytes], number: int) -> Ran:
+    def run(self, inputs: list[bytes], number: int) -> RunResult:
         """See `responder.Engine`."""
         try:
             spent, outputs = self._ask("run", inputs)
         except RuntimeFailureError as failure:
             raise RefusedRequest(m.Error.INVOKE_FAILED, number, str(failure)) from failure
-        return Ran(spent // _NANOSECONDS, outputs)
+        return RunResult(spent // _NANOSECONDS, outputs)
 
     def fill(self, seed: int) -> list[bytes]:
         """See `responder.Engine`."""

@@ -42,7 +42,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """One run. ticks: in all. outputs: their bytes. operators: ticks of each operator begun; empty
     where they are not timed."""
 
@@ -63,7 +63,7 @@ class Engine(Protocol):
         interpreter."""
         ...
 
-    def run(self, inputs: list[bytes], number: int) -> Ran:
+    def run(self, inputs: list[bytes], number: int) -> RunResult:
         """Set the inputs and invoke; `number`: which run of a request it is."""
         ...
 
@@ -300,7 +300,7 @@ class Responder:
         if not count or (count > 1 and not flags & m.InvokeFlag.FILL):
             raise RefusedRequest(m.Error.BAD_VALUE, 1)
         state.inputs, state.outputs = [], None
-        runs: list[Ran] = []
+        runs: list[RunResult] = []
         for done in range(count):
             yield done, count
             runs.append(self._engine.run(inputs, done))
@@ -311,7 +311,7 @@ class Responder:
         head = m.INVOKE_REPLY.pack(count, len(first), events, len(state.log), m.UNKNOWN)
         yield head + b"".join(m.U32.pack(zlib.crc32(data)) for data in first)
 
-    def _take_log(self, runs: list[Ran], operators: bool) -> tuple[list[int], int]:
+    def _take_log(self, runs: list[RunResult], operators: bool) -> tuple[list[int], int]:
         """The log, and of how many runs: whole ones, as many as it has room for, but one."""
         entries = [[r.ticks, *(r.operators if operators else ())] for r in runs]
         room = self._says.log_room

@@ -184,11 +184,13 @@ def plan(
     tile: what tiles and loops may cost and need; None computes every operator whole. lean: for
     firmware with the lean library. io: "int8" drops conversions at inputs and outputs;
     `report.converted` says what the application converts then. minify: drop from the file what the
-    runtime does not read. prove: False skips the comparison of outputs, of which `inputs` are made
-    from `seed`. time_limit: seconds after which the search ends with the best so far (None: when
-    all is tried, which gives the same file on any machine). workers: processes that search.
+    runtime does not read. prove: False skips the proof for every input and the runs on LiteRT and
+    TFLM. inputs: how many random inputs those runs compare. seed: of these inputs, and of the
+    search. time_limit: seconds after which the search ends with the best so far (None: when all is
+    tried, which gives the same file on any machine). workers: processes that search.
 
-    Raises UsageError, ModelError (damaged, or not to be run), or OutputsDifferError.
+    Raises UsageError, ModelError (damaged, or not to be run), OutputsDifferError, or
+    UnsoundPlanError (a fault of this tool, found before anything is written).
 
     >>> from tflm_planner import plan
     >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", prove=False)

@@ -38,7 +38,7 @@ class Refinements:
             yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
         yield self.evaluate_neighbours, "regions changed one at a time"
-        yield self.refine_front, "what is faster and larger changed too"
+        yield self.refine_pareto_front, "what is faster and larger changed too"
         yield self.plan_with_care, "the best planned with care"
 
     def evaluate_spellings(self) -> None:
@@ -67,7 +67,7 @@ class Refinements:
             self.models.add(self.models.affordable(near[: budget.batch]))
         self._plan_spelled_models()
 
-    def refine_front(self) -> None:
+    def refine_pareto_front(self) -> None:
         """Change one region at a time in all that the search offers, again and again while it
         offers more, so that what lies between the smallest and the fastest is as good as these."""
         budget = self.options.search_budget

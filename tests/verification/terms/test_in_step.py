@@ -30,7 +30,7 @@ from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
 from tflm_planner.verification.terms.machine import Machine, PartedError
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.stores import Apart, Store
+from tflm_planner.verification.terms.stores import SeparateStore, Store
 from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
 
 Memory = Callable[[Symbols, Mixer], Store]
@@ -41,7 +41,7 @@ def arena(layout: ArenaLayout, *, late: bool = False) -> Memory:
 
 
 def apart(model: Model) -> Memory:
-    return lambda symbols, mixer: Apart(model, mixer, symbols)
+    return lambda symbols, mixer: SeparateStore(model, mixer, symbols)
 
 
 def layouts(model: Model, seed: int, count: int) -> Iterator[ArenaLayout]:

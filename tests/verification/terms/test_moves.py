@@ -19,7 +19,7 @@ from tests.verification.terms.proofs import proof
 from tflm_planner.model.serde import read_model
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.stores import Apart
+from tflm_planner.verification.terms.stores import SeparateStore
 from tflm_planner.verification.terms.values import Symbols, Values
 from tflm_planner.verification.worker import load_litert
 
@@ -228,7 +228,7 @@ def by_terms(data: bytes, numbers: list[np.ndarray], *, known: bool) -> list[np.
     """The results as terms: as they are if all is known, else their elements."""
     model, mixer = read_model(data), Mixer()
     symbols = Symbols(mixer)
-    machine = Machine(model, Apart(model, mixer, symbols))
+    machine = Machine(model, SeparateStore(model, mixer, symbols))
     given = [Values(n, True) if known else Values(symbols.of_numbers(n), False) for n in numbers]
     (made,) = machine.run(given)
     assert all(v.known for v in made) == known
@@ -275,7 +275,7 @@ def test_shapes_are_known_whatever_the_tensor_holds(kind: str) -> None:
     numbers = [np.zeros(shape, np.int32)]
     (wanted,), model = by_litert(data, numbers, 1), read_model(data)
     symbols = Symbols(mixer := Mixer())
-    machine = Machine(model, Apart(model, mixer, symbols))
+    machine = Machine(model, SeparateStore(model, mixer, symbols))
     ((found,),) = machine.run([symbols.of_name(shape, "nobody knows")])
     assert found.known and np.array_equal(found.data, wanted)
 

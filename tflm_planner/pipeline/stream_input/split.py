@@ -49,8 +49,8 @@ from tflm_planner.transforms.row_loop.split_input import (
     StripSchedule,
     add_room,
     can_split,
-    ends_of,
     split_model,
+    split_points_of,
 )
 
 _QUICK_EFFORT = 0.1
@@ -58,13 +58,15 @@ _QUICK_EFFORT = 0.1
 
 
 @dataclass(frozen=True, order=True)
-class FrontEnd:
-    """Where a model may be split. least_sram: bytes that the pair needs at least. ops: of the
-    front, by position. rows: of the boundary a turn."""
+class SplitPoint:
+    """Where a model may be split."""
 
     least_sram: int
+    """Bytes that the pair needs at least."""
     ops: tuple[int, ...]
+    """The front's operators, by position."""
     rows: int
+    """Rows of the boundary that the front makes a turn."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def split_for_rows(
     model = read_model(data)
     run(model, Normalize())
     stop = stop or Stop(options.memory.time_limit)
-    search = _SplitSearch(model, options, on_progress, _ends(model, options), stop)
+    search = _SplitSearch(model, options, on_progress, _split_points(model, options), stop)
     best = search.first()
     for _ in range(MOST_REFUSED):
         proof = prove(best)
@@ -151,12 +153,12 @@ class _SplitSearch:
         model: Model,
         options: StreamOptions,
         on_progress: Progress,
-        ends: Sequence[FrontEnd],
+        points: Sequence[SplitPoint],
         stop: Stop,
     ) -> None:
         self._model, self._options, self._stop = model, options, stop
         self._on_progress = on_progress
-        self._ends = list(ends)
+        self._points = list(points)
         self._without_tiles: dict[tuple[int, ...], StreamedPair] = {}
         self._with_tiles: dict[tuple[int, ...], StreamedPair | None] = {}
         self._refused: list[str] = []
@@ -179,12 +181,12 @@ class _SplitSearch:
         best: StreamedPair | None = None
         for pair in (*self._without_tiles.values(), *self._with_tiles.values()):
             best = best if pair is None else self._better(best, pair)
-        while self._ends and not self._is_beaten(self._ends[0], best):
-            end = self._ends.pop(0)
-            self._on_progress(f"splitting behind {self._model.main.ops[end.ops[-1]].label}")
-            plain = self._plan(end.ops, end.rows, _quick_options(self._options))
+        while self._points and not self._is_beaten(self._points[0], best):
+            point = self._points.pop(0)
+            self._on_progress(f"splitting behind {self._model.main.ops[point.ops[-1]].label}")
+            plain = self._plan(point.ops, point.rows, _quick_options(self._options))
             if plain is not None:
-                self._without_tiles[end.ops] = plain
+                self._without_tiles[point.ops] = plain
                 best = self._better(best, plain)
         if best is None:
             return None
@@ -206,12 +208,12 @@ class _SplitSearch:
             del self._without_tiles[split.ops]
         self._with_tiles[split.ops] = None
 
-    def _is_beaten(self, end: FrontEnd, best: StreamedPair | None) -> bool:
+    def _is_beaten(self, point: SplitPoint, best: StreamedPair | None) -> bool:
         if best is not None and self._stop.is_over:
             return True
         if best is None or best.slowdown > self._options.max_slowdown:
             return False
-        return end.least_sram >= best.sram
+        return point.least_sram >= best.sram
 
     def _better(self, best: StreamedPair | None, pair: StreamedPair) -> StreamedPair:
         """Of two pairs: the one within the permitted slowdown; if both are, the smaller one; if
@@ -261,7 +263,7 @@ def _optimistic_sram(pair: StreamedPair) -> int:
     return tails + align_up(boundary.nbytes) + pair.front_arena.shared
 
 
-def _ends(model: Model, options: StreamOptions) -> list[FrontEnd]:
+def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
     """Where the model can be split, the most promising end first. Raises ModelError where there is
     none."""
     if len(model.main.inputs) != 1:
@@ -272,9 +274,9 @@ def _ends(model: Model, options: StreamOptions) -> list[FrontEnd]:
     target = options.target
     pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
-    ends: list[FrontEnd] = []
+    points: list[SplitPoint] = []
     reasons: list[str] = []
-    for ops in ends_of(model):
+    for ops in split_points_of(model):
         if options.end not in (None, ops[-1]):
             continue
         try:
@@ -288,9 +290,9 @@ def _ends(model: Model, options: StreamOptions) -> list[FrontEnd]:
             reasons.append(f"TFLM could not run the halves: {why}")
             continue
         least_sram = persistent + geometry.result.nbytes + _front_bytes(geometry)
-        ends.append(FrontEnd(least_sram, ops, rows))
-    if ends:
-        return sorted(ends)
+        points.append(SplitPoint(least_sram, ops, rows))
+    if points:
+        return sorted(points)
     if options.end is not None:
         why = reasons[0] if reasons else "it does not depend on the input"
         raise UsageError(f"the front cannot end with operator {options.end}: {why}")

@@ -59,19 +59,19 @@ class MinimumCuts:
         """The cheapest set that contains `nodes` and their ancestors. A set costs the bytes alive
         after it, plus `price` per operator. The smallest set wins ties."""
         required = self._mask(self.ancestors(nodes))
-        room = self._network.room_left(
+        capacity = self._network.residual_capacity(
             np.where(required, _INFINITE, 0), np.where(required, 0, price)
         )
-        return self._network.source_side(room)
+        return self._network.source_side(capacity)
 
     def before(self, nodes: Collection[int], price: int) -> frozenset[int]:
         """The cheapest set that contains neither `nodes` nor their descendants. A set costs the
         bytes alive after it, plus `price` per operator left out. The largest set wins ties."""
         excluded = self._mask(self.descendants(nodes))
-        room = self._network.room_left(
+        capacity = self._network.residual_capacity(
             np.where(excluded, 0, price), np.where(excluded, _INFINITE, 0)
         )
-        return frozenset(range(self._count)) - self._network.sink_side(room)
+        return frozenset(range(self._count)) - self._network.sink_side(capacity)
 
     def _mask(self, nodes: Collection[int]) -> Bools:
         mask = np.zeros(self._count, np.bool_)
@@ -112,38 +112,40 @@ class _Network:
     """Numbers of edges, by the vertices that they leave."""
     to: Ints
     """The vertex that each edge leads to."""
-    room: Ints
+    capacity: Ints
     """Bytes that may flow along each edge."""
 
     @staticmethod
     def of(count: int, vertices: int, edges: Sequence[tuple[int, int, int]]) -> _Network:
-        """The network of edges (start, end, room). count: operators."""
+        """The network of edges (start, end, capacity). count: operators."""
         table = np.array(edges, np.int64)
-        ends, room = np.zeros((2, 2 * len(edges)), np.int64)
-        ends[::2], ends[1::2], room[::2] = table[:, 1], table[:, 0], table[:, 2]
+        ends, capacity = np.zeros((2, 2 * len(edges)), np.int64)
+        ends[::2], ends[1::2], capacity[::2] = table[:, 1], table[:, 0], table[:, 2]
         begins = np.empty_like(ends)
         begins[::2], begins[1::2] = table[:, 0], table[:, 1]
         starts = np.zeros(vertices + 1, np.int64)
         starts[1:] = np.cumsum(np.bincount(begins, minlength=vertices))
-        return _Network(count, starts, np.argsort(begins, kind="stable"), ends, room)
+        return _Network(count, starts, np.argsort(begins, kind="stable"), ends, capacity)
 
-    def room_left(self, from_source: Ints, to_sink: Ints) -> Ints:
-        """The room of each edge when no more can flow. from_source, to_sink: room from the source
-        to each operator, and from each operator to the sink."""
-        room = self.room.copy()
-        room[: 4 * self.count : 2] = np.concatenate((from_source, to_sink))
-        _max_flow(self.starts, self.out, self.to, room, len(self.starts) - 3, len(self.starts) - 2)
-        return room
+    def residual_capacity(self, from_source: Ints, to_sink: Ints) -> Ints:
+        """What each edge could still carry when no more can flow. from_source, to_sink: capacity
+        from the source to each operator, and from each operator to the sink."""
+        capacity = self.capacity.copy()
+        capacity[: 4 * self.count : 2] = np.concatenate((from_source, to_sink))
+        _max_flow(
+            self.starts, self.out, self.to, capacity, len(self.starts) - 3, len(self.starts) - 2
+        )
+        return capacity
 
-    def source_side(self, room: Ints) -> frozenset[int]:
+    def source_side(self, capacity: Ints) -> frozenset[int]:
         """Operators that the source still reaches: of all minimum cuts the smallest."""
         levels = np.empty(len(self.starts) - 1, np.int64)
-        _breadth_first(self.starts, self.out, self.to, room, len(levels) - 2, levels)
+        _breadth_first(self.starts, self.out, self.to, capacity, len(levels) - 2, levels)
         return frozenset(np.flatnonzero(levels[: self.count] >= 0).tolist())
 
-    def sink_side(self, room: Ints) -> frozenset[int]:
+    def sink_side(self, capacity: Ints) -> frozenset[int]:
         """Operators that still reach the sink: all but those of the largest minimum cut."""
-        back = room.reshape(-1, 2)[:, ::-1].reshape(-1)
+        back = capacity.reshape(-1, 2)[:, ::-1].reshape(-1)
         levels = np.empty(len(self.starts) - 1, np.int64)
         _breadth_first(self.starts, self.out, self.to, back, len(levels) - 1, levels)
         return frozenset(np.flatnonzero(levels[: self.count] >= 0).tolist())
@@ -158,10 +160,10 @@ def warm_up() -> None:
 
 @compiled
 def _breadth_first(
-    starts: Ints, out: Ints, to: Ints, room: Ints, root: int, levels: Ints
+    starts: Ints, out: Ints, to: Ints, capacity: Ints, root: int, levels: Ints
 ) -> None:  # fmt: skip
-    """Write to `levels` the steps from the root to every vertex along edges with room; -1 where no
-    path leads."""
+    """Write to `levels` the steps from the root to every vertex along edges with capacity left; -1
+    where no path leads."""
     for n in range(levels.size):
         levels[n] = -1
     levels[root] = 0
@@ -173,41 +175,41 @@ def _breadth_first(
         first += 1
         for k in range(starts[n], starts[n + 1]):
             e = out[k]
-            if room[e] > 0 and levels[to[e]] < 0:
+            if capacity[e] > 0 and levels[to[e]] < 0:
                 levels[to[e]] = levels[n] + 1
                 queue[end] = to[e]
                 end += 1
 
 
 @compiled
-def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints, source: int, sink: int) -> None:
-    """The maximum flow, along shortest paths first (Dinitz 1970). Changes `room`."""
+def _max_flow(starts: Ints, out: Ints, to: Ints, capacity: Ints, source: int, sink: int) -> None:
+    """The maximum flow, along shortest paths first (Dinitz 1970). Changes `capacity`."""
     count = starts.size - 1
     levels, at, path = (
         np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     )  # fmt: skip
-    _breadth_first(starts, out, to, room, source, levels)
+    _breadth_first(starts, out, to, capacity, source, levels)
     while levels[sink] >= 0:
         for n in range(count):
             at[n] = starts[n]
         n, steps = source, 0
         while True:
             if n == sink:
-                least = room[path[0]]
+                least = capacity[path[0]]
                 for k in range(steps):
-                    if room[path[k]] < least:
-                        least = room[path[k]]
+                    if capacity[path[k]] < least:
+                        least = capacity[path[k]]
                 cut = steps
                 for k in range(steps):
-                    room[path[k]] -= least
-                    room[path[k] ^ 1] += least
-                    if cut == steps and room[path[k]] == 0:
+                    capacity[path[k]] -= least
+                    capacity[path[k] ^ 1] += least
+                    if cut == steps and capacity[path[k]] == 0:
                         cut = k
                 n, steps = to[path[cut] ^ 1], cut
                 continue
             while at[n] < starts[n + 1]:
                 e = out[at[n]]
-                if room[e] > 0 and levels[to[e]] == levels[n] + 1:
+                if capacity[e] > 0 and levels[to[e]] == levels[n] + 1:
                     break
                 at[n] += 1
             if at[n] < starts[n + 1]:
@@ -220,7 +222,7 @@ def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints, source: int, sink: 
             levels[n] = -1
             steps -= 1
             n = to[path[steps] ^ 1]
-        _breadth_first(starts, out, to, room, source, levels)
+        _breadth_first(starts, out, to, capacity, source, levels)
 
 
 __all__ = ["MinimumCuts"]

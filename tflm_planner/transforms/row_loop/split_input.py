@@ -71,7 +71,7 @@ class SplitModel:
     strips: StripSchedule
 
 
-def ends_of(model: Model) -> Iterator[tuple[int, ...]]:
+def split_points_of(model: Model) -> Iterator[tuple[int, ...]]:
     """Where the graph of a model allows a split: for each operator in order, the operators that its
     result needs among those that depend on the input. One at a time: all of them together have as
     many entries as the square of the number of operators."""
@@ -95,7 +95,7 @@ def can_stream(model: Model) -> bool:
     """Whether the input of `model`, cleaned up, could come row by row at all."""
     if len(model.main.inputs) != 1:
         return False
-    for ops in ends_of(model):
+    for ops in split_points_of(model):
         with suppress(NotStreamableError):
             can_split(model, ops, 1)
             return True

@@ -31,7 +31,7 @@ from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
 from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.stores import Apart, Store
+from tflm_planner.verification.terms.stores import SeparateStore, Store
 from tflm_planner.verification.terms.values import (
     InexpressibleError,
     OutsideError,
@@ -280,7 +280,7 @@ class _Comparison:
     def _run_original(self, observe: Observer | None = None) -> _Ends:
         machine = Machine(
             self._original,
-            Apart(self._original, self._mixer, self._symbols),
+            SeparateStore(self._original, self._mixer, self._symbols),
             observe=observe,
             given=self._given,
             allowance=Allowance(self._size),
@@ -310,7 +310,7 @@ class _Comparison:
                     ArenaStore(self._layout, self._mixer, self._symbols, late_copies=late)
                 )
             else:
-                stores.append(Apart(self._result, self._mixer, self._symbols))
+                stores.append(SeparateStore(self._result, self._mixer, self._symbols))
         return stores
 
     def _place(self, way: _Way, output: Tensor | None = None) -> Difference:

@@ -1,6 +1,6 @@
 """Where values are kept while a model runs as terms.
 
-Apart                 every tensor by itself: what a model means
+`SeparateStore`       every tensor by itself: what a model means
 `memory.ArenaStore`   every byte of the arena: what its plan makes of it
 """
 
@@ -90,7 +90,7 @@ class Store(ABC):
         return Values(np.where((a == b).all(0), a, mixed).astype(np.uint32), False)
 
 
-class Apart(Store):
+class SeparateStore(Store):
     """Every tensor by itself, as long as something may read it."""
 
     def __init__(self, model: Model, mixer: Mixer, symbols: Symbols) -> None:

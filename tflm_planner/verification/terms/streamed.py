@@ -35,7 +35,7 @@ from tflm_planner.verification.terms.layout import layout_of
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.stores import Apart
+from tflm_planner.verification.terms.stores import SeparateStore
 from tflm_planner.verification.terms.values import (
     DTYPES,
     InexpressibleError,
@@ -127,7 +127,7 @@ class _PairComparison:
                 v for t, v in zip(op.outputs, results, strict=True) if t.name == name
             )
 
-        store = Apart(self._original, self._mixer, self._symbols)
+        store = SeparateStore(self._original, self._mixer, self._symbols)
         machine = Machine(self._original, store, observe=look)
         (outputs,) = machine.run([self._image])
         return outputs, at_boundary[0] if len(at_boundary) == 1 else None, machine.states[0]
