@@ -288,6 +288,7 @@ def test_a_student_learns_from_its_teacher_alone(trained: Trainable, digits: Dat
 # --- int8 -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_int8_is_as_accurate(rounded: RoundedModel, trained: Trainable, digits: DataSet) -> None:
     assert rounded.of_floats == trained.accuracy(digits.test_images, digits.test_labels)
     assert abs(rounded.after_training - rounded.of_floats) < 0.02

@@ -59,7 +59,7 @@ SPOILED = {
 
 @pytest.mark.parametrize("way", ["to_board", "to_host"])
 @pytest.mark.parametrize("name", SPOILED)
-@pytest.mark.mostly_slow(fast=6)
+@pytest.mark.mostly_slow(fast=3)
 def test_spoiled_frames_are_asked_again(setup: Setup, engine: Fake, way: str, name: str) -> None:
     board = opened(setup(**{way: once_each(SPOILED[name])}))
     whole_job(board)

@@ -73,7 +73,7 @@ def test_tflm_ends_its_process_and_the_board_goes_on() -> None:
     engine.close()
 
 
-@pytest.mark.parametrize("fault", ["garbage", "silence", "unplugged", "hang", "no room", "lies"])
+@pytest.mark.parametrize("fault", ["hang", "garbage", "silence", "unplugged", "no room", "lies"])
 @pytest.mark.mostly_slow(fast=1)
 def test_exit_code_6_and_one_line(
     fault: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -244,6 +244,7 @@ def test_two_workers_of_a_cluster_one_killed(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("begun-*"))) > 12
 
 
+@pytest.mark.slow
 def test_a_worker_of_another_version_is_said(models: Path, tmp_path: Path) -> None:
     from dataclasses import replace
 
