@@ -92,9 +92,9 @@ def variants(name: str, value: Any) -> dict[str, Any]:
 def _of_tuple(value: tuple[Any, ...]) -> dict[str, Any]:
     """Shares of modes are halved and doubled, but for the last, which is 1; of counts to try some
     are left out."""
-    if isinstance(value[0], tuple) and isinstance(value[0][0], float):
+    if isinstance(value[-1], tuple) and isinstance(value[-1][-1], float):
         return {
-            text: tuple((*(min(factor * v, 1.0) for v in shares[:-1]), 1.0) for shares in value)
+            text: tuple((*(min(factor * v, 1.0) for v in s[:-1]), *s[-1:]) for s in value)
             for text, factor in (("halved", 0.5), ("doubled", 2.0))
         }
     half = len(value) // 2 or 1

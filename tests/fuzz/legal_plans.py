@@ -28,7 +28,7 @@ from tflm_planner.verification.terms.layout import ArenaLayout
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.stores import Apart
+from tflm_planner.verification.terms.stores import SeparateStore
 from tflm_planner.verification.terms.values import InexpressibleError, Symbols
 
 _TRIES_FOR_EACH = 5
@@ -107,7 +107,7 @@ def _proofs_in_step(
     of copies and the other in turn; None for each where they do not go step by step."""
     symbols = Symbols(mixer := Mixer())
     ours, theirs, given = inputs_of_both(original.main, model.main, symbols, mixer)
-    machine = Machine(original, Apart(original, mixer, symbols), given=given)
+    machine = Machine(original, SeparateStore(original, mixer, symbols), given=given)
     (wanted,), (state,) = machine.run(ours), machine.states
     stores = [
         ArenaStore(layout, mixer, symbols, late_copies=i % 2 > 0)

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.support.package_trees import PACKAGE, package_trees
 
-PACKAGE = ROOT / "tflm_planner"
 CACHES = {"cached_property", "lru_cache", "cache"}
 WRITES_ATTRIBUTES = {"model/schema.py"}
 """Objects of the generated schema are made without their constructors, which take most of the time
@@ -75,8 +74,7 @@ def is_attribute_table(node: ast.expr) -> bool:
 
 def test_no_value_keeps_a_hidden_cache() -> None:
     values, found = 0, list[str]()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in package_trees().items():
         values += sum(isinstance(n, ast.ClassDef) and is_value(n) for n in ast.walk(tree))
         found += [f"{path.relative_to(PACKAGE)}:{line}" for line in hidden_caches(tree)]
     assert values > 200, "the package was read"
@@ -86,8 +84,8 @@ def test_no_value_keeps_a_hidden_cache() -> None:
 def test_nobody_writes_attributes_past_the_class() -> None:
     writers = {
         path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        if any(hidden_writes(ast.parse(path.read_text(encoding="utf-8"))))
+        for path, tree in package_trees().items()
+        if any(hidden_writes(tree))
     }
     assert writers == WRITES_ATTRIBUTES
 

@@ -6,9 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.conftest import ROOT
+from tests.support.package_trees import PACKAGE, package_trees
 
-PACKAGE = ROOT / "tflm_planner"
 MADE_OF = {
     "allocators": ("memory.allocators",),
     "arenas": ("tflm.arena",),
@@ -61,7 +60,7 @@ def ruled_out(tree: ast.Module) -> list[str]:
 
 
 def test_no_module_imports_what_it_must_not_know() -> None:
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+    trees = package_trees()
     assert {thing for tree in trees.values() for thing in unknown_to(tree)} == {*MADE_OF}
     found = {str(path.relative_to(PACKAGE)): ruled_out(tree) for path, tree in trees.items()}
     assert {name: imports for name, imports in found.items() if imports} == {}

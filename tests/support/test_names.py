@@ -6,15 +6,13 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from tests.conftest import ROOT
-
-PACKAGE = ROOT / "tflm_planner"
+from tests.support.package_trees import PACKAGE, package_trees
 
 
 def test_every_class_has_a_name_of_its_own():
     places: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in package_trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
     assert len(places) > 300, "the package was read"
@@ -25,8 +23,8 @@ def test_no_type_alias_has_the_name_of_a_class():
     """`Interval = tuple[int, int]` where another module has a class `Interval`."""
     classes: set[str] = set()
     aliases: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path, tree in package_trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 classes.add(node.name)
             elif isinstance(node, ast.Assign):

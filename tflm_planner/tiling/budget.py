@@ -57,10 +57,10 @@ class SearchBudget:
     # --- shares of the work that is left, one for each mode ---
 
     mode_shares: tuple[tuple[float, ...], ...] = (
-        (1.0,), (0.5, 1.0), (0.1, 0.6, 1.0), (0.1, 0.6, 0.5, 1.0),
+        (), (1.0,), (0.5, 1.0), (0.1, 0.6, 1.0), (0.1, 0.6, 0.5, 1.0),
     )  # fmt: skip
-    """For a search of one mode, of two, of three and of four: the share of the remaining work that
-    each mode may spend, in running order. The first mode mostly gives the others something to beat.
+    """Entry n, for a search of n modes: the share of the remaining work that each mode may spend,
+    in running order. The first mode mostly gives the others something to beat.
     Halved or doubled: nothing on I and K, halved: nothing on M, P, S and V, which do not spend
     them. All the work for whichever mode comes first: fronts of nasnet_mobile and densenet121 all
     +0.5 and +0.6 %."""

@@ -121,7 +121,7 @@ class SegmentSearch:
 
     def _shares(self, modes: int) -> Sequence[float]:
         """The share of the remaining work, for each of `modes` modes."""
-        return self._budget.mode_shares[modes - 1]
+        return self._budget.mode_shares[modes]
 
     @property
     def _allows_copies(self) -> bool:
