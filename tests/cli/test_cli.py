@@ -157,6 +157,7 @@ def test_a_reader_that_goes_away(model: Path) -> None:
     assert "internal" not in error
 
 
+@pytest.mark.slow
 def test_stream_input_writes_front_back_and_header(run, tmp_path: Path) -> None:
     model = tmp_path / "net.tflite"
     model.write_bytes(chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32))

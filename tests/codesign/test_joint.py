@@ -198,6 +198,7 @@ def test_evolution_finds_more_than_chance() -> None:
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(front))
 
 
+@pytest.mark.slow
 def test_a_search_is_the_same_whoever_runs_it(tmp_path: Path) -> None:
     short = replace(OPTIONS, drawn=32, batch=16)
     alone = search(judging(), value, short, silent)

@@ -243,6 +243,7 @@ def rounded(trained: Trainable, digits: DataSet) -> RoundedModel:
     return round_network(trained, digits, FINE_TUNING)
 
 
+@pytest.mark.slow
 def test_it_learns(trained: Trainable, digits: DataSet) -> None:
     assert trained.accuracy(digits.test_images, digits.test_labels) > 0.93
 
@@ -323,6 +324,7 @@ def test_ranges_hold_what_was_seen() -> None:
         value_ranges(untrained(resnet(), TrainingForm(), 0).network(), images)
 
 
+@pytest.mark.slow
 @needs_tflm
 def test_the_int8_model_is_planned_and_proved(rounded: RoundedModel) -> None:
     options = api.PlanOptions(api.MemoryOptions(), tiles=None)

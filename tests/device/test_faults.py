@@ -66,6 +66,7 @@ def test_spoiled_frames_are_asked_again(setup: Setup, engine: Fake, way: str, na
     assert engine.loads == 4  # no command was done twice, whatever was repeated
 
 
+@pytest.mark.slow
 def test_a_bad_line_at_random(setup: Setup, engine: Fake) -> None:
     rng = random.Random(5)
 

@@ -99,6 +99,7 @@ def test_invoke_ended_by_the_watchdog(setup: Setup, engine: Fake) -> None:
         whole_job(opened(proxy))
 
 
+@pytest.mark.slow
 def test_a_slow_board_is_waited_for(setup: Setup, engine: Fake) -> None:
     runs: list[int] = []
 

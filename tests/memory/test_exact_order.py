@@ -33,6 +33,7 @@ def test_exact_is_the_optimum_of_brute_force(dag: Dag) -> None:
     assert peak_lower_bound(dag) <= best
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(dags(7, plain=True))
 def test_exact_is_the_optimum_of_wider_plain_graphs(dag: Dag) -> None:

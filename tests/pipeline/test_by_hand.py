@@ -150,6 +150,7 @@ def test_a_split_sum_is_written_only_if_allowed_and_said_aloud(tmp_path):
     assert json.loads(said.stdout)["equal"] is False
 
 
+@pytest.mark.slow
 @needs_tflm
 def test_the_permission_tolerates_nothing_where_all_is_exact(tmp_path):
     done, _ = run(tmp_path, wide(), "--split", "0-3:rows=3", "--allow-inexact")

@@ -237,6 +237,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: boo
     assert run.out.exists()
 
 
+@pytest.mark.slow
 @needs_tflm
 @posix_only
 @pytest.mark.parametrize("everyone", [True, False])

@@ -95,6 +95,7 @@ def live_bytes(seen: api.Inspection) -> list[list[int]]:
     return [[s.live_bytes for s in seen.map.steps if s.graph == place] for place in places]
 
 
+@pytest.mark.slow
 def test_bodies_of_several_loops_have_names_of_their_own() -> None:
     """So that their operators go by their places, and a viewer finds the body of each loop."""
     seen = planned([], ["2-4:rows=2", "6-8:rows=2"])

@@ -68,6 +68,7 @@ def test_an_end_needs_what_its_result_depends_on() -> None:
     assert list(split_points_of(read_model(net.finish()))) == [(0,), (0, 1), (0, 3), (0, 1, 3, 4)]
 
 
+@pytest.mark.slow
 def test_ends_of_a_long_chain_take_no_room_of_its_square() -> None:
     model = read_model(chain(2000))
     tracemalloc.start()
