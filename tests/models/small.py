@@ -109,6 +109,17 @@ def narrow_rows() -> bytes:
     return chain.finish()
 
 
+def joined_uint8() -> bytes:
+    """uint8 pieces joined, which TFLM cannot do."""
+    net = Net()
+    graph = net.graph()
+    parts = [graph.input(n, (1, 4), "uint8", scale=0.1) for n in "ab"]
+    y = graph.tensor("joined", (1, 8), "uint8", scale=0.1)
+    graph.op("CONCATENATION", parts, [y], "ConcatenationOptions", axis=1)
+    graph.outputs(y)
+    return net.finish()
+
+
 def small_network(seed: int) -> bytes:
     """Convolutions, sums and RELUs on one small image, wired at random."""
     chance = random.Random(seed)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.conftest import CASE_FILES, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
-from tests.models.small import one_operator
+from tests.models.small import joined_uint8, one_operator
 from tflm_planner.cli.app import app
 from tflm_planner.device.export import export
 from tflm_planner.model.serde import read_model
@@ -47,18 +47,7 @@ def hybrid() -> bytes:
     return net.finish()
 
 
-def unsigned() -> bytes:
-    """uint8 pieces joined."""
-    net = Net()
-    graph = net.graph()
-    parts = [graph.input(n, (1, 4), "uint8", scale=0.1) for n in "ab"]
-    y = graph.tensor("joined", (1, 8), "uint8", scale=0.1)
-    graph.op("CONCATENATION", parts, [y], "ConcatenationOptions", axis=1)
-    graph.outputs(y)
-    return net.finish()
-
-
-CASES = [(hybrid, "CONV_2D of float32 and int8"), (unsigned, "CONCATENATION of uint8")]
+CASES = [(hybrid, "CONV_2D of float32 and int8"), (joined_uint8, "CONCATENATION of uint8")]
 
 
 @pytest.mark.parametrize("make, reason", CASES)

@@ -8,20 +8,9 @@ import pytest
 
 import tflm_planner as tp
 from tests.conftest import CNN
-from tests.models.build import Net
+from tests.models.small import joined_uint8
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.python_words import KEYWORDS, in_python_words
-
-
-def unsigned() -> bytes:
-    """uint8 pieces joined, which TFLM cannot do."""
-    net = Net()
-    graph = net.graph()
-    parts = [graph.input(n, (1, 4), "uint8", scale=0.1) for n in "ab"]
-    y = graph.tensor("joined", (1, 8), "uint8", scale=0.1)
-    graph.op("CONCATENATION", parts, [y], "ConcatenationOptions", axis=1)
-    graph.outputs(y)
-    return net.finish()
 
 
 def test_a_wrong_keyword_is_named_as_one() -> None:
@@ -34,13 +23,13 @@ def test_a_wrong_keyword_is_named_as_one() -> None:
 
 def test_what_to_try_is_said_in_keywords() -> None:
     with pytest.raises(tp.ModelError) as refused:
-        tp.plan(unsigned())
+        tp.plan(joined_uint8())
     said = str(refused.value)
     assert "`prove=False` plans it all the same" in said
     assert "with `tile=Tile(portable=True)` LiteRT proves it" in said
     assert "--" not in said
     with pytest.raises(tp.ModelError, match="--no-verify plans it all the same"):
-        api.plan(unsigned(), None, api.PlanOptions())
+        api.plan(joined_uint8(), None, api.PlanOptions())
 
 
 def test_options_without_a_keyword_stay_those_of_the_command() -> None:

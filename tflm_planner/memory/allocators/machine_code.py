@@ -24,6 +24,12 @@ int64: Any = np.int64
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+def without_references(options: object) -> dict[str, Any]:
+    """What tells numba to count no references to arrays: an option of its own use (`_nrt`), so that
+    a numba whose `options` have it no more is told nothing, and only slower."""
+    return {"_nrt": False} if hasattr(options, "_nrt") else {}
+
+
 def compiled(function: _F) -> _F:
     """`numba.njit` with the machine code kept on disk, and with the function's own type.
 
@@ -35,12 +41,13 @@ def compiled(function: _F) -> _F:
 
 def compiled_in_place(function: _F) -> _F:
     """The same for functions that make no array and keep none: they work on those of their caller.
-    Numba then counts no references to arrays (`_nrt`), which took a quarter of a climb's time."""
+    Numba then counts no references to arrays, which took a quarter of a climb's time."""
     return _compile(function, counts_references=False)
 
 
 def _compile(function: _F, *, counts_references: bool) -> _F:
-    options: dict[str, Any] = {} if counts_references else {"_nrt": False}
+    known = getattr(cast("Any", numba).core.options, "DefaultOptions", None)
+    options = {} if counts_references else without_references(known)
     try:
         machine_code = numba.njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # neither beside the source nor in the user's cache may be written

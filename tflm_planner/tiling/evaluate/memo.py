@@ -24,10 +24,11 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.spelling_offers import OfferMemo
 
 _REMEMBERED_BUFFERS = 200_000
-"""Buffers of all problems whose plans are remembered: some 20 MB. A search of vww_96_int8 with all
-operators packs 26,000."""
+"""Buffers of all problems whose plans are remembered, so that memory is bounded. A search of
+vww_96_int8 with all operators packs 26,000."""
 _REMEMBERED_OPERATORS = 10_000
-"""Operators of all tiled models that are remembered: some 30 MB."""
+"""Operators of all tiled models that are remembered, so that memory is bounded. A search of
+vww_96_int8 makes 318 models of some 40 operators, 209 of them different."""
 
 
 class PlanMemo:
