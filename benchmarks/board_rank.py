@@ -30,7 +30,7 @@ from tflm_planner.device.station import Station
 from tflm_planner.device.timing import time_runs
 from tflm_planner.device.virtual_board import VirtualBoard
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.tiled_file import tiled_model
+from tflm_planner.pipeline.planning.tiled_file import tiled_model
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.transforms.base import run

@@ -18,7 +18,7 @@ from tflm_planner.codesign.receptive_field import measure_patches
 from tflm_planner.codesign.redistribution import redistribute_field
 from tflm_planner.codesign.sizes import size_of
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of

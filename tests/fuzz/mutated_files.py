@@ -121,7 +121,7 @@ def try_all(data: bytes) -> tuple[str, str]:
 
 def _regions(data: bytes) -> list[object]:
     """What --patch, --split and --loop may say of a file: drawn by its bytes."""
-    from tflm_planner.pipeline.by_hand import parse_regions
+    from tflm_planner.pipeline.planning.by_hand import parse_regions
 
     rng = random.Random(zlib.crc32(data))
     first = rng.choice((0, 0, 0, 1, 2))

@@ -11,7 +11,7 @@ import pytest
 from tests.command import Run
 from tests.conftest import PUBLISHED
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.point_commands import with_commands, without
+from tflm_planner.pipeline.guidance.point_commands import with_commands, without
 from tflm_planner.report.document import ParetoFront, ParetoPoint
 
 FRONT = ParetoFront(

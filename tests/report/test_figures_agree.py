@@ -22,8 +22,8 @@ from tests.models.small import small_network
 from tests.transforms.row_loops import chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.advice import advice
-from tflm_planner.pipeline.inspection import inspect_model
+from tflm_planner.pipeline.inspection.advice import advice
+from tflm_planner.pipeline.inspection.inspect_model import inspect_model
 from tflm_planner.report.document import HeadLimits, MapBlock, MapStep, MemoryMap, Report, Rung
 from tflm_planner.report.fit_text import next_line, verdict_line
 from tflm_planner.report.html import to_html

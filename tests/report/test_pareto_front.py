@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import CNN
 from tests.report.report_samples import HOSTILE
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.pareto import front_of_search, with_stock
+from tflm_planner.pipeline.planning.pareto import front_of_search, with_stock
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Report
 from tflm_planner.report.html import to_html

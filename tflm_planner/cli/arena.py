@@ -75,7 +75,7 @@ def arena_command(arguments: ArenaArguments) -> None:
 
 
 def _print_one(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import arenas
+    from tflm_planner.pipeline.inspection import arenas
     from tflm_planner.report.arena_text import render_arena, render_split_arena
 
     (source,) = arguments.sources
@@ -93,7 +93,7 @@ def _print_one(arguments: ArenaArguments, target: Target) -> None:
 
 
 def _print_common(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import arenas
+    from tflm_planner.pipeline.inspection import arenas
     from tflm_planner.report.arena_text import render_common_arena
     from tflm_planner.report.json_document import common_arena_to_json
 

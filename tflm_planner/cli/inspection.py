@@ -26,7 +26,7 @@ from tflm_planner.cli.shared import (
 from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
-    from tflm_planner.pipeline.inspection import Inspection
+    from tflm_planner.pipeline.inspection.inspect_model import Inspection
     from tflm_planner.tflm.target_kernels import TargetKernels
 
 
@@ -75,14 +75,14 @@ class InspectArguments:
 def inspect_command(arguments: InspectArguments) -> None:
     """Show operators, live bytes, the peak and its tensors, and the limits."""
     with exit_on_errors():
-        from tflm_planner.pipeline import looking
+        from tflm_planner.pipeline import read_only
         from tflm_planner.support.files import write_files
         from tflm_planner.tflm.target_kernels import kernels_of
         from tflm_planner.tflm.targets import load_target
 
         arguments.check()
         kernels = kernels_of(load_target(arguments.target))
-        inspection = looking.inspect(arguments.source, kernels)
+        inspection = read_only.inspect(arguments.source, kernels)
         write_files(_files(inspection, arguments, kernels))
         _print_inspection(inspection, arguments, kernels.target.id)
 

@@ -62,7 +62,7 @@ def plain_arena(words: Sequence[str]) -> str | None:
 
 
 def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
-    from tflm_planner.pipeline import arenas
+    from tflm_planner.pipeline.inspection import arenas
     from tflm_planner.tflm.targets import load_target
 
     target = load_target(target_id)

@@ -308,7 +308,7 @@ class PlanArguments:
 
     def _permission(self) -> TilePermission:
         from tflm_planner.pipeline import api
-        from tflm_planner.pipeline.by_hand import parse_regions
+        from tflm_planner.pipeline.planning.by_hand import parse_regions
 
         return api.TilePermission(
             self.max_slowdown,

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field, replace
 from tflm_planner.codesign.variants import Limits, Variant
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.model.serde import write_model
-from tflm_planner.pipeline.arenas import arena_in
+from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planned_file import PlannedFile, on_lean_firmware
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_firmware
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.report.document import RungKind
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.interrupts import heeding

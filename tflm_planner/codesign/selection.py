@@ -17,9 +17,9 @@ from tflm_planner.codesign.chain import Chain
 from tflm_planner.codesign.folding import running
 from tflm_planner.codesign.residuals import units
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.inspection import Inspection, inspect_model
+from tflm_planner.pipeline.inspection.inspect_model import Inspection, inspect_model
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.target_kernels import kernels_of

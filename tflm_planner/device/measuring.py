@@ -27,7 +27,7 @@ from tflm_planner.device.timing import make_inputs, time_model
 from tflm_planner.model.ir import Model, Tensor, quote
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import has_side_effects
-from tflm_planner.pipeline.arenas import read_any
+from tflm_planner.pipeline.inspection.arenas import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.support.progress import Progress
 from tflm_planner.tflm.arena.predict import Arena, arena_of

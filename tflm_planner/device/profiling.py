@@ -25,7 +25,7 @@ from tflm_planner.device.timing import spread, time_runs
 from tflm_planner.model.extract import is_stand_in
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.arenas import read_any
+from tflm_planner.pipeline.inspection.arenas import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.support.progress import Progress
 from tflm_planner.tflm.targets import Target

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.inspection import Inspection
+from tflm_planner.pipeline.inspection.inspect_model import Inspection
 from tflm_planner.pipeline.options import Ends, Stripping
 from tflm_planner.pipeline.python_words import in_python_words
 from tflm_planner.pipeline.stream_input.render import render_header

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tflm_planner.pipeline.arenas import arena_in
-from tflm_planner.pipeline.cell_search import CellSearch
+from tflm_planner.pipeline.comparison.cell_search import CellSearch
+from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
 from tflm_planner.tflm.element_types import cannot_run
@@ -53,7 +53,9 @@ def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
         return (stock,)
     if cannot_run(model.ops(), target):
         return tuple(replace(stock, kind=kind) for kind in search.columns)
-    from tflm_planner.pipeline.planned_cells import PlannedCells  # the searches, and numpy
+    from tflm_planner.pipeline.comparison.planned_cells import (
+        PlannedCells,  # the searches, and numpy
+    )
 
     cells = [stock, *PlannedCells(data, target, search).cells()]
     by_kind = {cell.kind: cell for cell in cells}

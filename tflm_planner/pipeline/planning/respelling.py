@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tflm_planner.model.clone import clone
-from tflm_planner.pipeline.memory_plan import (
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_plan import (
     MemoryPlan,
     chosen_order,
     count_instructions,
@@ -14,7 +15,6 @@ from tflm_planner.pipeline.memory_plan import (
     plan_quickly,
     rank,
 )
-from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import arena_of

@@ -23,14 +23,14 @@ from dataclasses import dataclass, replace
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.memory_search import plan_memory
-from tflm_planner.pipeline.model_planner import SearchSummary
+from tflm_planner.pipeline.guidance.point_commands import given_command
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
-from tflm_planner.pipeline.planned_file import PlannedFile, on_lean_firmware
-from tflm_planner.pipeline.point_commands import given_command
+from tflm_planner.pipeline.planning.memory_search import plan_memory
+from tflm_planner.pipeline.planning.model_planner import SearchSummary
+from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_firmware
+from tflm_planner.pipeline.planning.tiled_file import new_kinds
+from tflm_planner.pipeline.planning.write import strip_file
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
-from tflm_planner.pipeline.tiled_file import new_kinds
-from tflm_planner.pipeline.write import strip_file
 from tflm_planner.report.document import Rung, RungKind, SmallerFile
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.progress import Progress

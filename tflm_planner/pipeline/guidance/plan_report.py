@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.model.ir import Model
-from tflm_planner.pipeline.inspection import Inspection, shares_by_calls
-from tflm_planner.pipeline.model_planner import PlanningResult
+from tflm_planner.pipeline.guidance.paste import paste_of
+from tflm_planner.pipeline.guidance.point_commands import with_commands
+from tflm_planner.pipeline.inspection.inspect_model import Inspection, shares_by_calls
 from tflm_planner.pipeline.options import PlanOptions
-from tflm_planner.pipeline.pareto import with_stock
-from tflm_planner.pipeline.paste import paste_of
-from tflm_planner.pipeline.planned_file import PlannedFile
-from tflm_planner.pipeline.point_commands import with_commands
-from tflm_planner.pipeline.versions import version_notes
+from tflm_planner.pipeline.planning.model_planner import PlanningResult
+from tflm_planner.pipeline.planning.pareto import with_stock
+from tflm_planner.pipeline.planning.planned_file import PlannedFile
+from tflm_planner.pipeline.planning.versions import version_notes
 from tflm_planner.report.document import (
     Allocation,
     HeadLimits,

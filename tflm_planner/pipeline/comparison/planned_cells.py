@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.cell_search import CellSearch
-from tflm_planner.pipeline.inspection import without_wrong_plan
+from tflm_planner.pipeline.comparison.cell_search import CellSearch
+from tflm_planner.pipeline.inspection.inspect_model import without_wrong_plan
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission, VerifyOptions
-from tflm_planner.pipeline.planned_file import PlannedFile, on_lean_firmware
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_firmware
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.pipeline.prove import Prover
 from tflm_planner.report.comparison import Cell
 from tflm_planner.report.document import RungKind

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from tflm_planner.model.edit import lend_names, lend_origins
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.memory_plan import PlacedModel
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_plan import PlacedModel
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.transforms.attach_plan import AttachPlan

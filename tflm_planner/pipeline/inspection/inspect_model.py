@@ -9,7 +9,7 @@ from tflm_planner.memory.problem import Problem
 from tflm_planner.model.edit import remove_metadata
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import write_model
-from tflm_planner.pipeline.arenas import usable_plan, with_faults
+from tflm_planner.pipeline.inspection.arenas import usable_plan, with_faults
 from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
 from tflm_planner.support.units import align_up

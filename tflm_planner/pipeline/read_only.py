@@ -1,9 +1,9 @@
 """What the commands that only look do: `arena` and `inspect`, as functions of files and targets.
 
 They answer at once, and in a browser: nothing here imports numpy, compiled code or a runtime
-(`tests/pipeline/test_looking.py` holds that). Models are read to be looked at (`serde.read_model`).
-numpy is loaded by the few models that need it: those with shapes to be computed ahead, or with a
-plan that kernels must be asked about beyond what a formula says.
+(`tests/pipeline/test_read_only.py` holds that). `serde.read_model` reads models so that they can be
+looked at and not changed. Few models need numpy, and load it: those with shapes to be computed
+ahead, or with a plan that kernels must be asked about beyond what a formula says.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from tflm_planner.memory.order import best_order
 from tflm_planner.model.ir import ETHOS_U, Model
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline import comparison
-from tflm_planner.pipeline.arenas import (
+from tflm_planner.pipeline.comparison import compare_boards
+from tflm_planner.pipeline.comparison.cell_search import CellSearch
+from tflm_planner.pipeline.inspection.arenas import (
     Source,
     arena,
     common_arena,
@@ -27,8 +28,11 @@ from tflm_planner.pipeline.arenas import (
     read_any,
     split_arena,
 )
-from tflm_planner.pipeline.cell_search import CellSearch
-from tflm_planner.pipeline.inspection import Inspection, inspect_model, shares_by_calls
+from tflm_planner.pipeline.inspection.inspect_model import (
+    Inspection,
+    inspect_model,
+    shares_by_calls,
+)
 from tflm_planner.report.comparison import Comparison
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.memory_map import memory_map
@@ -58,8 +62,8 @@ __all__ = [
 
 def compare_as_is(source: Source, targets: Sequence[Target]) -> Comparison:
     """What a model needs on each target as it is."""
-    search = CellSearch(comparison.AS_IS, Stop(), silent)
-    return comparison.compare(load(source), name_of(source), targets, search)
+    search = CellSearch(compare_boards.AS_IS, Stop(), silent)
+    return compare_boards.compare(load(source), name_of(source), targets, search)
 
 
 def inspect(source: Source, kernels: TargetKernels | None = None) -> Inspection:

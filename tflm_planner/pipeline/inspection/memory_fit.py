@@ -14,7 +14,7 @@ from typing import Annotated
 
 import msgspec
 
-from tflm_planner.pipeline.arenas import arena_in
+from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.report.memory_fit import FitCheck, FitVerdict
 from tflm_planner.support.errors import ModelError, PlannerError
 from tflm_planner.support.files import read_file

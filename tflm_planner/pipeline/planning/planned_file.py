@@ -17,10 +17,10 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.inspection import Inspection, inspect_model
-from tflm_planner.pipeline.memory_plan import MemoryPlan, as_tflm_plans
+from tflm_planner.pipeline.inspection.inspect_model import Inspection, inspect_model
 from tflm_planner.pipeline.options import MemoryOptions
-from tflm_planner.pipeline.write import write_planned
+from tflm_planner.pipeline.planning.memory_plan import MemoryPlan, as_tflm_plans
+from tflm_planner.pipeline.planning.write import write_planned
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.lean.pool import WritePool

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model
-from tflm_planner.pipeline.memory_plan import (
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_plan import (
     MemoryPlan,
     as_tflm_plans,
     chosen_order,
@@ -22,8 +23,7 @@ from tflm_planner.pipeline.memory_plan import (
     plan_quickly,
     rank,
 )
-from tflm_planner.pipeline.options import MemoryOptions
-from tflm_planner.pipeline.respelling import try_spellings
+from tflm_planner.pipeline.planning.respelling import try_spellings
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.progress import Progress, silent

@@ -9,7 +9,7 @@ It reads an `Inspection`; it must not search.
 
 from __future__ import annotations
 
-from tflm_planner.pipeline.inspection import Inspection
+from tflm_planner.pipeline.inspection.inspect_model import Inspection
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MapBlock, MemoryMap
 from tflm_planner.report.peak import covered_bytes, live_at, parts_of

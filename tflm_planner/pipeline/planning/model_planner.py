@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.advice import advice
-from tflm_planner.pipeline.by_hand import make_tiling
-from tflm_planner.pipeline.memory_plan import count_instructions
-from tflm_planner.pipeline.memory_search import plan_memory
+from tflm_planner.pipeline.inspection.advice import advice
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
-from tflm_planner.pipeline.pareto import front_of_search
-from tflm_planner.pipeline.planned_file import PlannedFile, never_larger, write_and_check
-from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
-from tflm_planner.pipeline.tiled_file import new_kinds, plan_tiling
-from tflm_planner.pipeline.versions import refuse_plan
+from tflm_planner.pipeline.planning.by_hand import make_tiling
+from tflm_planner.pipeline.planning.memory_plan import count_instructions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
+from tflm_planner.pipeline.planning.pareto import front_of_search
+from tflm_planner.pipeline.planning.planned_file import PlannedFile, never_larger, write_and_check
+from tflm_planner.pipeline.planning.refusals import Proof, Refusal, RefusalCauses
+from tflm_planner.pipeline.planning.tiled_file import new_kinds, plan_tiling
+from tflm_planner.pipeline.planning.versions import refuse_plan
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.report.permission_text import permission_notes
 from tflm_planner.support.errors import UnsoundPlanError, UsageError

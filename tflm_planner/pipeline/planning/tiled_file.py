@@ -17,17 +17,17 @@ from tflm_planner.model.edit import number_origins, reorder
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.inspection import inspect_model
-from tflm_planner.pipeline.memory_plan import MemoryPlan, PlacedModel
-from tflm_planner.pipeline.memory_search import plan_memory
+from tflm_planner.pipeline.inspection.inspect_model import inspect_model
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
-from tflm_planner.pipeline.planned_file import (
+from tflm_planner.pipeline.planning.memory_plan import MemoryPlan, PlacedModel
+from tflm_planner.pipeline.planning.memory_search import plan_memory
+from tflm_planner.pipeline.planning.planned_file import (
     PlannedFile,
     check_legal,
     check_sharing,
     write_and_check,
 )
-from tflm_planner.pipeline.write import write_planned
+from tflm_planner.pipeline.planning.write import write_planned
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop

@@ -14,7 +14,7 @@ from tests.conftest import CNN, published_path
 from tests.models.handmade import MODELS
 from tflm_planner.model import serde
 from tflm_planner.model.flatbuffer.learnt import Learnt
-from tflm_planner.pipeline import api, looking
+from tflm_planner.pipeline import api, read_only
 from tflm_planner.report.json_document import arena_to_json, inspection_to_json
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.targets import load_target
@@ -51,16 +51,18 @@ def _seen(data: bytes) -> list[object]:
     target = load_target("nano33ble")
 
     def inspected() -> object:
-        found = looking.inspect(data)
+        found = read_only.inspect(data)
         return inspection_to_json(found.map, found.limits, found.notes)
 
     def predicted() -> object:
-        return arena_to_json(looking.arena(data, target), target, looking.split_arena(data, target))
+        return arena_to_json(
+            read_only.arena(data, target), target, read_only.split_arena(data, target)
+        )
 
     return [
         _or_refusal(inspected),
         _or_refusal(predicted),
-        _or_refusal(lambda: looking.plan_greedily(data, target)),
+        _or_refusal(lambda: read_only.plan_greedily(data, target)),
     ]
 
 
@@ -82,7 +84,7 @@ def test_corners_look_as_with_arrays(name: str, monkeypatch: pytest.MonkeyPatch)
 def test_a_sketch_is_no_lower_than_the_plan() -> None:
     data = CNN.read_bytes()
     target = load_target("nano33ble")
-    quick, before = looking.plan_greedily(data, target).arena, looking.arena(data, target)
+    quick, before = read_only.plan_greedily(data, target).arena, read_only.arena(data, target)
     comparison = api.compare(data, [target])
     planned = next(cell for cell in comparison.rows[0].cells if cell.kind == "plan")
     assert planned.arena is not None
