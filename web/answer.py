@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tflm_planner.pipeline import read_only
-from tflm_planner.report.arena_svg import TITLES
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.peak import peak_parts
+from tflm_planner.report.svg.arena import TITLES
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena

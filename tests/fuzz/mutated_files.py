@@ -71,7 +71,7 @@ def try_all(data: bytes) -> tuple[str, str]:
     from tflm_planner.model.serde import read_model
     from tflm_planner.pipeline import api
     from tflm_planner.pipeline.options import MemoryOptions
-    from tflm_planner.report.axes_text import axes_text
+    from tflm_planner.report.text.axes import axes_text
     from tflm_planner.support import defaults
     from tflm_planner.tflm.targets import load_target
     from tflm_planner.verification.terms import prove_by_terms
@@ -140,8 +140,8 @@ def _again(result: object) -> None:
     """The planned file reads, keeps its plan, and planning it once more does no harm."""
     from tflm_planner.model.serde import read_model
     from tflm_planner.pipeline import api
-    from tflm_planner.report.json_document import to_json
-    from tflm_planner.report.text import render_report
+    from tflm_planner.report.json.document import to_json
+    from tflm_planner.report.text.report import render_report
 
     assert isinstance(result, api.PlanResult)
     before, after = result.report.before.head, result.report.after.head

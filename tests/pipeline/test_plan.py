@@ -23,7 +23,7 @@ from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.pipeline.planning.planned_file import check_sharing, write_and_check
 from tflm_planner.pipeline.planning.tiled_file import into_dialect, tiled_model
 from tflm_planner.pipeline.planning.write import write_planned
-from tflm_planner.report.json_document import to_json
+from tflm_planner.report.json.document import to_json
 from tflm_planner.support.errors import (
     ModelError,
     UnsoundPlanError,

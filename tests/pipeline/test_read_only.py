@@ -15,7 +15,7 @@ from tests.models.handmade import MODELS
 from tflm_planner.model import serde
 from tflm_planner.model.flatbuffer.learnt import Learnt
 from tflm_planner.pipeline import api, read_only
-from tflm_planner.report.json_document import arena_to_json, inspection_to_json
+from tflm_planner.report.json.document import arena_to_json, inspection_to_json
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.targets import load_target
 

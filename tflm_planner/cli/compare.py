@@ -99,8 +99,8 @@ def compare_command(arguments: CompareArguments) -> None:
         refuse_idle(arguments.needs())
         targets = arguments.targets()
 
-        from tflm_planner.report.comparison_text import render_comparison
-        from tflm_planner.report.comparison_types import comparison_to_json
+        from tflm_planner.report.json.comparison import comparison_to_json
+        from tflm_planner.report.text.comparison import render_comparison
 
         comparison = _compare(arguments, targets)
         if arguments.as_json:

@@ -68,12 +68,12 @@ def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
     target = load_target(target_id)
     arena = arenas.arena(source, target)
     if not as_json:
-        from tflm_planner.report.arena_text import render_arena
+        from tflm_planner.report.text.arena import render_arena
 
         return render_arena(source.name, arena, target)
     import json
 
-    from tflm_planner.report.json_document import arena_to_json
+    from tflm_planner.report.json.document import arena_to_json
 
     values = arena_to_json(arena, target, arenas.split_arena(source, target))
     return json.dumps(values, indent=2, allow_nan=False) + "\n"

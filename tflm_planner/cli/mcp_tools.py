@@ -17,10 +17,10 @@ from tflm_planner.cli import mcp_types as types
 from tflm_planner.cli.shared import allowed_operators
 from tflm_planner.pipeline import api, read_only
 from tflm_planner.pipeline.comparison.compare_boards import QUICK
-from tflm_planner.report.arena_types import ArenaOnTargetJson
-from tflm_planner.report.comparison_types import BoardComparisonJson, comparison_to_json
 from tflm_planner.report.document import MapStep, Report
-from tflm_planner.report.json_document import arena_to_json, to_json
+from tflm_planner.report.json.arena import ArenaOnTargetJson
+from tflm_planner.report.json.comparison import BoardComparisonJson, comparison_to_json
+from tflm_planner.report.json.document import arena_to_json, to_json
 from tflm_planner.report.peak import peak_parts
 from tflm_planner.support.documents import Document, parse, plain, schema_of, view
 from tflm_planner.support.errors import PlannerError, UsageError

@@ -112,7 +112,7 @@ def exit_on_errors() -> Generator[None]:
 
 def fail(message: str, code: int) -> None:
     """One line on stderr, and the exit code."""
-    from tflm_planner.report.text import safe_text
+    from tflm_planner.report.text.report import safe_text
 
     typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
     raise typer.Exit(code)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from tflm_planner.codesign.fitting import KINDS, Fits, VariantOutcome
-from tflm_planner.report import svg
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.fit_text import LABELS
+from tflm_planner.report.svg import shapes
+from tflm_planner.report.text.fit import LABELS
 
 _WIDTH, _HEIGHT = 1000, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 78.0
@@ -71,7 +71,7 @@ def fit_svg(fits: Fits) -> str:
     title = f"{fits.family} on {limits.target.id if board is None else board.name}"
     best = [rung.best for rung in fits.rungs if rung.best is not None]
     body = [
-        svg.text(20, 30, title, "h1"),
+        shapes.text(20, 30, title, "h1"),
         *_ground(plane),
         *(_dot(plane, figure) for figure in figures),
         *(_ring(plane, figure) for figure in best),
@@ -79,29 +79,29 @@ def fit_svg(fits: Fits) -> str:
         *_footer(plane),
     ]
     label = f"{title}: multiplications against arena, {limits.arena_limit:,} B of SRAM"
-    return svg.drawing("tfc", (_WIDTH, _HEIGHT), label, _STYLE, body)
+    return shapes.drawing("tfc", (_WIDTH, _HEIGHT), label, _STYLE, body)
 
 
 def _ground(plane: _FitPlot) -> Iterator[Element]:
     right = _WIDTH - _RIGHT
-    yield svg.rect("plot", (_LEFT, _TOP, right - _LEFT, plane.bottom - _TOP))
-    for tick in svg.byte_ticks(plane.bytes, plane.bottom - _TOP):
+    yield shapes.rect("plot", (_LEFT, _TOP, right - _LEFT, plane.bottom - _TOP))
+    for tick in shapes.byte_ticks(plane.bytes, plane.bottom - _TOP):
         y = plane.y(tick)
-        yield svg.line("grid", _LEFT, y, right, y)
-        yield svg.text(_LEFT - 8, y + 4, svg.short_size(tick), "", "end")
-    for tick in svg.step_ticks(plane.macs, (right - _LEFT) / 2.5):
-        yield svg.text(plane.x(tick), plane.bottom + 18, f"{tick / 1e6:g} M", "", "middle")
-    yield svg.line("axis", _LEFT, plane.bottom, right, plane.bottom)
+        yield shapes.line("grid", _LEFT, y, right, y)
+        yield shapes.text(_LEFT - 8, y + 4, shapes.short_size(tick), "", "end")
+    for tick in shapes.step_ticks(plane.macs, (right - _LEFT) / 2.5):
+        yield shapes.text(plane.x(tick), plane.bottom + 18, f"{tick / 1e6:g} M", "", "middle")
+    yield shapes.line("axis", _LEFT, plane.bottom, right, plane.bottom)
 
 
 def _dot(plane: _FitPlot, figure: VariantOutcome) -> Element:
     variant = figure.variant
     words = f"{variant.name}, {LABELS[figure.kind]}: {figure.arena:,} B, {variant.size.macs:,} MACs"
-    return svg.circle(_STYLES[figure.kind], *_place(plane, figure), 3.5, words)
+    return shapes.circle(_STYLES[figure.kind], *_place(plane, figure), 3.5, words)
 
 
 def _ring(plane: _FitPlot, figure: VariantOutcome) -> Element:
-    return svg.circle("best", *_place(plane, figure), 7)
+    return shapes.circle("best", *_place(plane, figure), 7)
 
 
 def _place(plane: _FitPlot, figure: VariantOutcome) -> tuple[float, float]:
@@ -112,15 +112,15 @@ def _line(plane: _FitPlot, arena: int) -> Sequence[Element]:
     y = plane.y(arena)
     words = f"{arena:,} B of SRAM"
     return (
-        svg.line("budget", _LEFT, y, _WIDTH - _RIGHT, y),
-        svg.text(_WIDTH - _RIGHT - 6, y - 6, words, "cap", "end"),
+        shapes.line("budget", _LEFT, y, _WIDTH - _RIGHT, y),
+        shapes.text(_WIDTH - _RIGHT - 6, y - 6, words, "cap", "end"),
     )
 
 
 def _footer(plane: _FitPlot) -> Iterator[Element]:
     x, y = _LEFT, plane.bottom + 48
     for kind in KINDS:
-        yield svg.circle(_STYLES[kind], x, y - 4, 4)
-        yield svg.text(x + 10, y, LABELS[kind], "")
-        x += 40 + 12 * svg.CHARACTER * len(LABELS[kind])
-    yield svg.text(_WIDTH - _RIGHT, y, "multiplications of one inference; ring: fits", "", "end")
+        yield shapes.circle(_STYLES[kind], x, y - 4, 4)
+        yield shapes.text(x + 10, y, LABELS[kind], "")
+        x += 40 + 12 * shapes.CHARACTER * len(LABELS[kind])
+    yield shapes.text(_WIDTH - _RIGHT, y, "multiplications of one inference; ring: fits", "", "end")

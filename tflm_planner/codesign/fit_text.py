@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
 from tflm_planner.codesign.variants import Limits
-from tflm_planner.report.fit_text import LABELS
-from tflm_planner.report.safe import safe_text
-from tflm_planner.report.text import count
+from tflm_planner.report.text.fit import LABELS
+from tflm_planner.report.text.report import count
+from tflm_planner.report.text.safe import safe_text
 
 _HEADS = ("rung", "largest that fits", "MACs", "parameters", "arena", "file", "slower")
 _LEGEND = (

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from tflm_planner.codesign.fit_text import command_for
 from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import SCHEMA_VERSION, BoundJson, Count, Version
+from tflm_planner.report.json.common import SCHEMA_VERSION, BoundJson, Count, Version
 from tflm_planner.support.documents import Document, plain, says
 
 _Kind = Annotated[

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from tflm_planner.device.cpp_names import CppNames, cpp_names
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.pipeline.inspection.arenas import arena_in
-from tflm_planner.report.arena_text import margin_remarks
-from tflm_planner.report.bounds_text import meaning
-from tflm_planner.report.text import safe_text
+from tflm_planner.report.text.arena import margin_remarks
+from tflm_planner.report.text.bounds import meaning
+from tflm_planner.report.text.report import safe_text
 from tflm_planner.support.errors import ModelError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from tflm_planner.model.ir import Model
-from tflm_planner.report.arena_text import margin_remarks
 from tflm_planner.report.document import Paste
-from tflm_planner.report.safe import safe_text
+from tflm_planner.report.text.arena import margin_remarks
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.resolver_methods import resolver_method

@@ -28,7 +28,7 @@ from tflm_planner.pipeline.planning.refusals import Proof, Refusal, RefusalCause
 from tflm_planner.pipeline.planning.tiled_file import new_kinds, plan_tiling
 from tflm_planner.pipeline.planning.versions import refuse_plan
 from tflm_planner.report.document import ParetoFront
-from tflm_planner.report.permission_text import permission_notes
+from tflm_planner.report.text.permission import permission_notes
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError

@@ -1,4 +1,4 @@
-"""What programs read of a report: all that a run of the planner found. See `json_types`."""
+"""What programs read of a report: all that a run of the planner found. See `report.json.common`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tflm_planner.report.arena_types import ArenaJson
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import BoardId, BoundJson, Count, Notes, Version
-from tflm_planner.report.memory_map_types import LimitsJson, MapJson
-from tflm_planner.report.verification_types import Checks, ProofJson
+from tflm_planner.report.json.arena import ArenaJson
+from tflm_planner.report.json.common import BoardId, BoundJson, Count, Notes, Version
+from tflm_planner.report.json.memory_map import LimitsJson, MapJson
+from tflm_planner.report.json.verification import Checks, ProofJson
 from tflm_planner.support.documents import Document, says
 
 

@@ -1,7 +1,7 @@
 """What the documents that programs read have in common: their version, counts, and bounds.
 
-A module of types a document (`report_types`, `arena_types`, ...) says every key, its type, its
-limits and its meaning. The JSON comes of these types (`json_document`), and so do the schemas in
+A module of types a document (`report`, `arena`, ...) says every key, its type, its
+limits and its meaning. The JSON comes of these types (`document`), and so do the schemas in
 `schema/` (`python -m tflm_planner.cli.schemas`). A field has the name of the result's attribute
 that it shows, and another one in JSON where `name` says so. `SCHEMA_VERSION` grows with every
 change that a reader could notice.

@@ -1,11 +1,11 @@
 """What programs read of `arena`: an arena, its parts, and one that several models share.
-See `json_types`."""
+See `report.json.common`."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from tflm_planner.report.json_types import BoardId, BoundJson, CannotRun, Count, TargetId, Version
+from tflm_planner.report.json.common import BoardId, BoundJson, CannotRun, Count, TargetId, Version
 from tflm_planner.support.documents import Document, says
 
 ArenaBound = Annotated[BoundJson, says("What arena and tail are.")]

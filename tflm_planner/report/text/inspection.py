@@ -1,6 +1,7 @@
 """An inspection as plain text for a terminal: operators, live bytes as bars, the peak, the limits.
 
-It must not know colours, terminals or files: it returns a string, safe as `report.text` says.
+It must not know colours, terminals or files: it returns a string, safe as
+`report.text.report` says.
 """
 
 from __future__ import annotations
@@ -8,12 +9,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tflm_planner.report.bars import CELLS, bars
-from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import HeadLimits, MapStep, MemoryMap
 from tflm_planner.report.peak import peak_parts
-from tflm_planner.report.safe import cannot_run_lines
-from tflm_planner.report.text import (
+from tflm_planner.report.text.bars import CELLS, bars
+from tflm_planner.report.text.bounds import long_figure
+from tflm_planner.report.text.report import (
     display_width,
     encodable,
     limit_rows,
@@ -21,6 +21,7 @@ from tflm_planner.report.text import (
     safe_text,
     shorten,
 )
+from tflm_planner.report.text.safe import cannot_run_lines
 
 _PEAK_TENSORS_SHOWN = 16
 

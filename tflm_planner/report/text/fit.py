@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import Report, Rung, RungKind
-from tflm_planner.report.safe import safe_text
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 LABELS: dict[RungKind, str] = {

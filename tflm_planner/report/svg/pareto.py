@@ -20,17 +20,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.report import svg
-from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import ParetoFront, ParetoPoint
-from tflm_planner.report.pareto_text import point_words, slowdown_text
-from tflm_planner.report.text import shorten
+from tflm_planner.report.svg import shapes
+from tflm_planner.report.text.bounds import long_figure
+from tflm_planner.report.text.pareto import point_words, slowdown_text
+from tflm_planner.report.text.report import shorten
 
 WIDTH, HEIGHT = 1000, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 62.0
 _CLEAR = 15.0
 """Pixels between two labels."""
-_CHARACTER = 12 * svg.CHARACTER
+_CHARACTER = 12 * shapes.CHARACTER
 
 # Plain classes rather than CSS variables: librsvg and Inkscape know no var().
 _STYLE = """
@@ -99,7 +99,7 @@ def pareto_svg(front: ParetoFront, *, inputs: int, arena_limit: int | None, titl
     bytes that the arena may take, if that was asked for."""
     plane, limit = _plane(front, arena_limit), arena_limit
     body = [
-        svg.text(20, 30, shorten(title, 90), "h1"),
+        shapes.text(20, 30, shorten(title, 90), "h1"),
         *_ground(plane, front.allowed),
         *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft"),
         *(() if limit is None else _level(plane, limit, "budget", f"budget {limit:,} B", "cap")),
@@ -111,7 +111,7 @@ def pareto_svg(front: ParetoFront, *, inputs: int, arena_limit: int | None, titl
     least = min((p.size for p in front.points), default=0)
     down = long_figure(least, front.bound)
     label = shorten(f"{title}: down to {down} of {front.objective}", 300)
-    return svg.drawing("tff", (WIDTH, HEIGHT), label, _STYLE, body)
+    return shapes.drawing("tff", (WIDTH, HEIGHT), label, _STYLE, body)
 
 
 def _plane(front: ParetoFront, arena_limit: int | None) -> _FrontPlot:
@@ -125,23 +125,23 @@ def _plane(front: ParetoFront, arena_limit: int | None) -> _FrontPlot:
 
 def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:
     """The plane, its grid, its axes, and what is slower than allowed in another shade."""
-    yield svg.rect("plot", _box(_LEFT, plane.right, plane))
+    yield shapes.rect("plot", _box(_LEFT, plane.right, plane))
     edge = plane.x(allowed)
     if edge < plane.right:
-        yield svg.rect("beyond", _box(edge, plane.right, plane))
-    for tick in svg.byte_ticks(plane.bytes, plane.bottom - _TOP):
+        yield shapes.rect("beyond", _box(edge, plane.right, plane))
+    for tick in shapes.byte_ticks(plane.bytes, plane.bottom - _TOP):
         y = plane.y(tick)
-        yield svg.line("grid", _LEFT, y, plane.right, y)
-        yield svg.text(_LEFT - 8, y + 4, svg.short_size(tick), "", "end")
+        yield shapes.line("grid", _LEFT, y, plane.right, y)
+        yield shapes.text(_LEFT - 8, y + 4, shapes.short_size(tick), "", "end")
     for percent in _percents(plane):
         x = plane.x(1 + percent / 100)
-        yield svg.line("grid", x, _TOP, x, plane.bottom)
-        yield svg.text(x, plane.bottom + 18, f"{percent:+d} %" if percent else "0", "", "middle")
-    yield svg.line("axis", _LEFT, plane.bottom, plane.right, plane.bottom)
+        yield shapes.line("grid", x, _TOP, x, plane.bottom)
+        yield shapes.text(x, plane.bottom + 18, f"{percent:+d} %" if percent else "0", "", "middle")
+    yield shapes.line("axis", _LEFT, plane.bottom, plane.right, plane.bottom)
     if edge < plane.right:
-        yield svg.line("allowed", edge, _TOP, edge, plane.bottom)
+        yield shapes.line("allowed", edge, _TOP, edge, plane.bottom)
         words = f"allowed: {100 * (allowed - 1):+.0f} %"
-        yield svg.text(edge - 6, plane.bottom - 8, words, "soft", "end")
+        yield shapes.text(edge - 6, plane.bottom - 8, words, "soft", "end")
 
 
 def _percents(plane: _FrontPlot) -> list[int]:
@@ -158,8 +158,8 @@ def _box(left: float, right: float, plane: _FrontPlot) -> tuple[float, float, fl
 def _level(plane: _FrontPlot, size: int, style: str, words: str, text: str) -> Iterator[Element]:
     """A horizontal line at `size` bytes, named at its right end."""
     y = plane.y(size)
-    yield svg.line(style, _LEFT, y, plane.right, y)
-    yield svg.text(plane.right - 6, y - 5, words, text, "end")
+    yield shapes.line(style, _LEFT, y, plane.right, y)
+    yield shapes.text(plane.right - 6, y - 5, words, text, "end")
 
 
 def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
@@ -168,16 +168,16 @@ def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
     left out."""
     ways = [p for p in front.points if p.role not in ("stock", "slower")]
     ways.sort(key=lambda p: (p.slowdown, p.size))
-    end = svg.number(plane.x(min(front.allowed, plane.high)))
+    end = shapes.number(plane.x(min(front.allowed, plane.high)))
     if any(p.added for p in ways):
-        yield svg.path("added", f"{_path(plane, ways)}H{end}")
+        yield shapes.path("added", f"{_path(plane, ways)}H{end}")
     if own := [p for p in ways if not p.added]:
-        yield svg.path("steps", f"{_path(plane, own)}H{end}")
+        yield shapes.path("steps", f"{_path(plane, own)}H{end}")
 
 
 def _path(plane: _FrontPlot, ways: Sequence[ParetoPoint]) -> str:
     least = ways[0]
-    path = f"M{svg.number(plane.x(least.slowdown))} {svg.number(plane.y(least.size))}"
+    path = f"M{shapes.number(plane.x(least.slowdown))} {shapes.number(plane.y(least.size))}"
     for p in ways[1:]:
         if p.size < least.size:
             path, least = path + _step(plane, p), p
@@ -185,7 +185,7 @@ def _path(plane: _FrontPlot, ways: Sequence[ParetoPoint]) -> str:
 
 
 def _step(plane: _FrontPlot, point: ParetoPoint) -> str:
-    return f"H{svg.number(plane.x(point.slowdown))}V{svg.number(plane.y(point.size))}"
+    return f"H{shapes.number(plane.x(point.slowdown))}V{shapes.number(plane.y(point.size))}"
 
 
 def _dot(plane: _FrontPlot, point: ParetoPoint, front: ParetoFront) -> Element:
@@ -195,7 +195,7 @@ def _dot(plane: _FrontPlot, point: ParetoPoint, front: ParetoFront) -> Element:
     size = long_figure(point.size, front.bound)
     hover = f"{size}\n{speed} instructions\n{point_words(point)}\n{added}"
     x, y = plane.x(point.slowdown), plane.y(point.size)
-    return svg.circle(_tone(point), x, y, radius, hover)
+    return shapes.circle(_tone(point), x, y, radius, hover)
 
 
 def _tone(point: ParetoPoint) -> str:
@@ -219,20 +219,20 @@ def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Elemen
         left = x if anchor == "start" else x - wide
         if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in label_spans):
             label_spans.append((left, left + wide, y))
-            yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
+            yield shapes.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
 
 
 def _footer(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
     y = HEIGHT - 16
     unit = "bytes of arena" if front.objective == "arena" else "bytes of head"
     unit = f"{unit}, at least" if front.bound == "at least" else unit
-    yield svg.text(_LEFT, y, f"{unit}, against instructions beside the source's", "")
+    yield shapes.text(_LEFT, y, f"{unit}, against instructions beside the source's", "")
     shown = {_tone(p) for p in front.points}
     entries = [e for e in _LEGEND if e[0] in shown]
     x = plane.right - sum(_legend_width(words) for _, words in entries) + 16
     for tone, words in entries:
-        yield svg.circle(tone, x, y - 4, 5)
-        yield svg.text(x + 11, y, words, "")
+        yield shapes.circle(tone, x, y - 4, 5)
+        yield shapes.text(x + 11, y, words, "")
         x += _legend_width(words)
 
 

@@ -14,16 +14,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tflm_planner.report.bounds_text import long_figure, meaning
 from tflm_planner.report.document import (
     HeadLimits,
     Report,
     RuntimeCheck,
     Side,
 )
-from tflm_planner.report.fit_text import ladder_rows, next_line, paste_lines, verdict_line
-from tflm_planner.report.pareto_text import front_rows
-from tflm_planner.report.safe import safe_text
+from tflm_planner.report.text.bounds import long_figure, meaning
+from tflm_planner.report.text.fit import ladder_rows, next_line, paste_lines, verdict_line
+from tflm_planner.report.text.pareto import front_rows
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.support.units import human_size
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 

@@ -1,5 +1,5 @@
 """What programs read of `inspect`, and of memory maps and floors of the head in any report.
-See `json_types`."""
+See `report.json.common`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tflm_planner.report.json_types import BoundJson, CannotRun, Count, Notes, Version
+from tflm_planner.report.json.common import BoundJson, CannotRun, Count, Notes, Version
 from tflm_planner.support.documents import Document, says
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tflm_planner.report.bounds_text import long_figure
-from tflm_planner.report.safe import safe_text
-from tflm_planner.report.text import count
+from tflm_planner.report.text.bounds import long_figure
+from tflm_planner.report.text.report import count
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import FIRST_KNOWN

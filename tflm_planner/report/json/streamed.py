@@ -1,12 +1,12 @@
 """The document that programs read of a model split for streamed input: every key, its type, its
-limits and its meaning. See `json_types`."""
+limits and its meaning. See `report.json.common`."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json_types import BoundJson, Count, TargetId, Version
-from tflm_planner.report.verification_types import Checks, ProofJson
+from tflm_planner.report.json.common import BoundJson, Count, TargetId, Version
+from tflm_planner.report.json.verification import Checks, ProofJson
 from tflm_planner.support.documents import Document, says
 
 

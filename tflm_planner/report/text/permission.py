@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_planner.report.bounds_text import figure
-from tflm_planner.report.text import count
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.report import count
 from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 

@@ -5,7 +5,7 @@
 
 One scale for all. The parts of an arena add up to it: tensors and scratch (the head), the classes
 of persistent memory (the tail), and temporary memory of the start, where that decides the size. The
-SVG stands alone, as `memory_map_svg`. It must not know reports.
+SVG stands alone, as that of a memory map does. It must not know reports.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.report import svg
-from tflm_planner.report.bounds_text import figure
-from tflm_planner.report.text import shorten
+from tflm_planner.report.svg import shapes
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.report import shorten
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena
 
@@ -90,19 +90,19 @@ def arena_svg(
     colours = _colours(parts)
     scale = max(1, limit.size if limit else 0, *(bar.arena.arena for bar in bars))
     wide = width - _LEFT - _RIGHT
-    body = [svg.text(_LEFT, 30, shorten(title, int(wide / 9)), "h1")]
+    body = [shapes.text(_LEFT, 30, shorten(title, int(wide / 9)), "h1")]
     for row, (bar, sizes) in enumerate(zip(bars, parts, strict=True)):
         top = _TOP + row * _ROW
         words = f"{bar.caption}: {figure(bar.arena.arena, bar.arena.bound)}"
-        body += [svg.text(_LEFT, top - 8, words, "cap")]
-        body += [svg.rect("track", (_LEFT, top, wide, _BAR))]
+        body += [shapes.text(_LEFT, top - 8, words, "cap")]
+        body += [shapes.rect("track", (_LEFT, top, wide, _BAR))]
         body += _segments(sizes, colours, top, wide / scale)
     bottom = _TOP + len(bars) * _ROW - _ROW + _BAR
     if limit:
         body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom)
     legend, height = _legend(colours, bottom + 30, width)
     sizes = ", ".join(f"{bar.caption} {bar.arena.arena:,} B" for bar in bars)
-    return svg.drawing("tfa", (width, height), f"{title}: {sizes}", _STYLE, [*body, *legend])
+    return shapes.drawing("tfa", (width, height), f"{title}: {sizes}", _STYLE, [*body, *legend])
 
 
 def _colours(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -126,19 +126,19 @@ def _segments(
     for key in sorted(sizes, key=lambda key: (colours[key], key)):
         size = sizes[key]
         box = (_LEFT + start * scale, top, max(size * scale, 0.5), _BAR)
-        yield svg.rect(f"b p{colours[key]}", box, f"{TITLES[key]}\n{human_size(size)}")
-        words = svg.short_size(size)
-        if box[2] > 12 * svg.CHARACTER * len(words) + 8:
-            yield svg.text(box[0] + box[2] / 2, top + _BAR / 2 + 4, words, "lab", "middle")
+        yield shapes.rect(f"b p{colours[key]}", box, f"{TITLES[key]}\n{human_size(size)}")
+        words = shapes.short_size(size)
+        if box[2] > 12 * shapes.CHARACTER * len(words) + 8:
+            yield shapes.text(box[0] + box[2] / 2, top + _BAR / 2 + 4, words, "lab", "middle")
         start += size
 
 
 def _limit_line(limit: Limit, x: float, bottom: float) -> Iterator[Element]:
     """A line where the memory ends."""
-    yield svg.line("limit", x, _TOP - 26, x, bottom + 4)
+    yield shapes.line("limit", x, _TOP - 26, x, bottom + 4)
     words = f"{human_size(limit.size)} {limit.words}"
-    near_left = x < 10 * svg.CHARACTER * len(words) * 1.4
-    yield svg.text(
+    near_left = x < 10 * shapes.CHARACTER * len(words) * 1.4
+    yield shapes.text(
         x + (8 if near_left else -8), 30 + 28, words, "limitt", "start" if near_left else "end"
     )
 
@@ -150,9 +150,9 @@ def _legend(colours: Mapping[str, int], y: float, width: int) -> tuple[list[Elem
     for number in sorted(set(colours.values())):
         first = next(key for key in colours if colours[key] == number)
         words = TITLES["rest" if number == _NAMED + 1 else first]
-        wide = 15 + 12 * svg.CHARACTER * len(words) + 18
+        wide = 15 + 12 * shapes.CHARACTER * len(words) + 18
         if x > _LEFT and x + wide > width - _RIGHT:
             x, y = float(_LEFT), y + 20
-        shown += [svg.rect(f"p{number}", (x, y - 9, 10, 10)), svg.text(x + 15, y, words, "")]
+        shown += [shapes.rect(f"p{number}", (x, y - 9, 10, 10)), shapes.text(x + 15, y, words, "")]
         x += wide
     return shown, int(y + 18)

@@ -20,11 +20,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.report import svg
-from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import MapBlock, MemoryMap
-from tflm_planner.report.map_overlaps import shared_parts, views_among
-from tflm_planner.report.text import shorten
+from tflm_planner.report.svg import shapes
+from tflm_planner.report.svg.map_overlaps import shared_parts, views_among
+from tflm_planner.report.text.bounds import long_figure
+from tflm_planner.report.text.report import shorten
 from tflm_planner.support.units import human_size
 
 NAMED_BLOCKS = 1500
@@ -125,8 +125,8 @@ def memory_map_svg(
     frame = _PlotArea(58, 52, width - 58 - 20, height - 52 - 66, _steps(memory_map), top, hatch)
     line = f"head {long_figure(memory_map.head, memory_map.bound)}"
     body = [
-        svg.text(20, 30, shorten(title, int((width - 240) / 9)), "h1"),
-        svg.text(width - 20, 30, line, "headt", "end"),
+        shapes.text(20, 30, shorten(title, int((width - 240) / 9)), "h1"),
+        shapes.text(width - 20, 30, line, "headt", "end"),
         *_panel(frame, memory_map, side, ticks=True),
         _rule(frame, memory_map.head, "head"),
         *_footer(frame, width, height, _colours(memory_map)),
@@ -155,7 +155,7 @@ def before_after_svg(
     first = _PlotArea(left, top, map_width, tall, _steps(before), scale, hatch)
     second = _PlotArea(left + map_width + gap, top, map_width, tall, _steps(after), scale, hatch)
     body = [
-        svg.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
+        shapes.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
         *_figure(first, "before", before),
         *_figure(second, "after", after),
         *_gain(second, before.head, after.head),
@@ -179,11 +179,11 @@ def _hatch(title: str) -> str:
 
 def _document(width: int, height: int, label: str, hatch: str, body: Sequence[Element]) -> str:
     turned = {"patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
-    pattern = svg.shape("pattern", id=hatch, width=5, height=5, **turned)
-    pattern.append(svg.path("hatch", "M0 0v5"))
-    definitions = svg.shape("defs")
+    pattern = shapes.shape("pattern", id=hatch, width=5, height=5, **turned)
+    pattern.append(shapes.path("hatch", "M0 0v5"))
+    definitions = shapes.shape("defs")
     definitions.append(pattern)
-    return svg.drawing("tfm", (width, height), shorten(label, 300), _STYLE, [definitions, *body])
+    return shapes.drawing("tfm", (width, height), shorten(label, 300), _STYLE, [definitions, *body])
 
 
 def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[Element]:
@@ -191,10 +191,10 @@ def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[E
     head = memory_map.head
     caption += ", at least" if memory_map.bound == "at least" else ""
     number = f"{head / 1024:,.1f} KiB" if head >= 1024 else f"{head:,} B"
-    yield svg.text(frame.left, 66, caption, "cap")
-    yield svg.text(frame.left, 94, number, "big")
+    yield shapes.text(frame.left, 66, caption, "cap")
+    yield shapes.text(frame.left, 94, number, "big")
     if head >= 1024:
-        yield svg.text(frame.left, 112, f"{head:,} bytes of head", "")
+        yield shapes.text(frame.left, 112, f"{head:,} bytes of head", "")
 
 
 def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
@@ -202,9 +202,9 @@ def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
     if before and before != after:
         sign = "\N{MINUS SIGN}" if after < before else "+"
         share = f"{sign}{100 * abs(before - after) / before:.1f} %"
-        yield svg.text(frame.right, 94, share, "gain" if after < before else "big", "end")
+        yield shapes.text(frame.right, 94, share, "gain" if after < before else "big", "end")
     else:
-        yield svg.text(frame.right, 94, "same head", "cap", "end")
+        yield shapes.text(frame.right, 94, "same head", "cap", "end")
 
 
 def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
@@ -213,23 +213,23 @@ def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
     if bottom - top < 26:
         return
     x, middle = frame.right - 16, (top + bottom) / 2
-    yield svg.line("span", x, top, x, bottom - 6)
-    yield svg.path("tip", f"M{svg.number(x - 4)} {svg.number(bottom - 7)}h8l-4 7z")
-    yield svg.text(x - 8, middle + 4, f"{before - after:,} bytes saved", "nowt", "end")
+    yield shapes.line("span", x, top, x, bottom - 6)
+    yield shapes.path("tip", f"M{shapes.number(x - 4)} {shapes.number(bottom - 7)}h8l-4 7z")
+    yield shapes.text(x - 8, middle + 4, f"{before - after:,} bytes saved", "nowt", "end")
 
 
 def _panel(frame: _PlotArea, memory_map: MemoryMap, side: str, *, ticks: bool) -> Iterator[Element]:
     area = frame.left, frame.top, frame.width, frame.height
-    yield svg.rect("plot", area, data_side=side, data_steps=frame.steps)
-    for tick in svg.byte_ticks(frame.scale, frame.height):
+    yield shapes.rect("plot", area, data_side=side, data_steps=frame.steps)
+    for tick in shapes.byte_ticks(frame.scale, frame.height):
         y = frame.y(tick)
-        yield svg.line("grid", frame.left, y, frame.right, y)
+        yield shapes.line("grid", frame.left, y, frame.right, y)
         if ticks:
-            yield svg.text(frame.left - 8, y + 4, svg.short_size(tick), "", "end")
+            yield shapes.text(frame.left - 8, y + 4, shapes.short_size(tick), "", "end")
     yield from _rectangles(frame, memory_map)
-    yield svg.line("axis", frame.left, frame.bottom, frame.right, frame.bottom)
-    for step in svg.step_ticks(len(memory_map.steps), frame.width):
-        yield svg.text(frame.x(step + 0.5), frame.bottom + 20, f"{step:,}", "", "middle")
+    yield shapes.line("axis", frame.left, frame.bottom, frame.right, frame.bottom)
+    for step in shapes.step_ticks(len(memory_map.steps), frame.width):
+        yield shapes.text(frame.x(step + 0.5), frame.bottom + 20, f"{step:,}", "", "middle")
     yield from _peak(frame, memory_map)
 
 
@@ -242,7 +242,7 @@ def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
     x, y = frame.x(place + 0.5), frame.bottom + 1.5
     live = long_figure(peak.live_bytes, memory_map.bound)
     hover = f"peak: {live} live at {place} {shorten(peak.operator, 40)}"
-    yield svg.path("peak", f"M{svg.number(x)} {svg.number(y)}l4 6h-8z", hover)
+    yield shapes.path("peak", f"M{shapes.number(x)} {shapes.number(y)}l4 6h-8z", hover)
 
 
 def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
@@ -255,12 +255,10 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
     merged: dict[str, list[str]] = {}
     for i, block in enumerate(order):
         if i not in named:
-            x, y, w, h = _box(frame, block)
-            merged.setdefault(tones[i], []).append(
-                f"M{svg.number(x)} {svg.number(y)}h{svg.number(w)}v{svg.number(h)}H{svg.number(x)}z"
-            )
+            x, y, w, h = map(shapes.number, _box(frame, block))
+            merged.setdefault(tones[i], []).append(f"M{x} {y}h{w}v{h}H{x}z")
     for tone, paths in sorted(merged.items()):
-        yield svg.path(tone, "".join(paths))
+        yield shapes.path(tone, "".join(paths))
     for i, block in enumerate(order):
         if i in named:
             box = _box(frame, block)
@@ -268,11 +266,11 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
             inside = " view" if i in views else ""
             life = {"data_start": block.start, "data_end": block.end}
             hover = _hover(block, memory_map)
-            yield svg.rect(f"b {tones[i]}{edge}{inside}", box, hover, **life)
+            yield shapes.rect(f"b {tones[i]}{edge}{inside}", box, hover, **life)
     largest = [order[i] for i in by_area[:_LABELLED_BLOCKS]]
     shared = shared_parts(largest, _LABELLED_BLOCKS)
     for block in shared:
-        yield svg.rect("shr", _box(frame, block), fill=f"url(#{frame.hatch})")
+        yield shapes.rect("shr", _box(frame, block), fill=f"url(#{frame.hatch})")
     yield from _labels(frame, largest, shared)
 
 
@@ -304,20 +302,20 @@ def _labels(
     label_boxes: list[tuple[float, float, float, float]] = []
     for block in blocks:
         x, y, w, h = _clear_boxes(frame, block, shared)[0]
-        room = int((w - 8) / (10 * svg.CHARACTER))
-        size, lines = svg.short_size(block.size), list[str]()
+        room = int((w - 8) / (10 * shapes.CHARACTER))
+        size, lines = shapes.short_size(block.size), list[str]()
         if h >= 14 and room >= len(size):
             lines = [size]
         if lines and h >= 28 and room >= 14:
             lines = [shorten(block.name, room), size]
-        wide, tall = 10 * svg.CHARACTER * max(map(len, lines), default=0), 12 * len(lines)
+        wide, tall = 10 * shapes.CHARACTER * max(map(len, lines), default=0), 12 * len(lines)
         box = (x + (w - wide) / 2, y + (h - tall) / 2, wide, tall)
         if not lines or any(_touch(box, other) for other in label_boxes):
             continue
         label_boxes.append(box)
         for i, line in enumerate(lines):
             middle = y + h / 2 + 3.5 + 12 * (i - (len(lines) - 1) / 2)
-            yield svg.text(x + w / 2, middle, line, "lab", "middle")
+            yield shapes.text(x + w / 2, middle, line, "lab", "middle")
 
 
 def _touch(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
@@ -361,27 +359,27 @@ def _colours(*maps: MemoryMap) -> set[str]:
 def _footer(frame: _PlotArea, width: int, height: int, colours: set[str]) -> Iterator[Element]:
     """The name of the axis on the left, the colours on the right."""
     y = height - 18
-    yield svg.text(frame.left, y, "operators in execution order", "")
+    yield shapes.text(frame.left, y, "operators in execution order", "")
     entries = [entry for entry in _LEGEND if entry[0] in colours or entry[0] == "peak"]
     x = width - 20 - sum(_legend_width(words) for _, words in entries) + 10
     for tone, words in entries:
         if tone == "peak":
-            yield svg.path("peak", f"M{svg.number(x + 5)} {y - 8}l4 7h-8z")
+            yield shapes.path("peak", f"M{shapes.number(x + 5)} {y - 8}l4 7h-8z")
         else:
             box = (x, y - 9, 10, 10)
-            yield svg.rect("a0" if tone == "shr" else tone, box)
+            yield shapes.rect("a0" if tone == "shr" else tone, box)
             if tone == "shr":
-                yield svg.rect("shr", box, fill=f"url(#{frame.hatch})")
-        yield svg.text(x + 15, y, words, "")
+                yield shapes.rect("shr", box, fill=f"url(#{frame.hatch})")
+        yield shapes.text(x + 15, y, words, "")
         x += _legend_width(words)
 
 
 def _legend_width(words: str) -> float:
-    return 15 + 12 * svg.CHARACTER * len(words) + 14
+    return 15 + 12 * shapes.CHARACTER * len(words) + 14
 
 
 def _rule(frame: _PlotArea, head: int, style: str) -> Element:
-    return svg.line(style, frame.left, frame.y(head), frame.right, frame.y(head))
+    return shapes.line(style, frame.left, frame.y(head), frame.right, frame.y(head))
 
 
 def _box(frame: _PlotArea, block: MapBlock) -> tuple[float, float, float, float]:

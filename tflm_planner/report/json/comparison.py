@@ -1,5 +1,5 @@
 """The documents that programs read of `compare`: every key, its type, its limits and its meaning.
-See `json_types`."""
+See `report.json.common`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import (
+from tflm_planner.report.json.common import (
     SCHEMA_VERSION,
     BoundJson,
     Count,

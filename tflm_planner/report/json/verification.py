@@ -1,4 +1,5 @@
-"""What programs read of `verify`, and of checks and proofs in any report. See `json_types`."""
+"""What programs read of `verify`, and of checks and proofs in any report.
+See `report.json.common`."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tflm_planner.report.arena_types import ArenaJson, ScratchJson
-from tflm_planner.report.json_types import Count, TargetId, Version
+from tflm_planner.report.json.arena import ArenaJson, ScratchJson
+from tflm_planner.report.json.common import Count, TargetId, Version
 from tflm_planner.support.documents import Document, says
 from tflm_planner.verification.planned import FaultKind
 

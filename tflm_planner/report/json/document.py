@@ -10,10 +10,13 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tflm_planner.report import arena_types, memory_map_types, report_types, verification_types
 from tflm_planner.report.document import Allocation, HeadLimits, MemoryMap, Report
-from tflm_planner.report.fit_text import next_line, verdict_line
-from tflm_planner.report.json_types import SCHEMA_VERSION
+from tflm_planner.report.json import arena as arena_types
+from tflm_planner.report.json import memory_map as memory_map_types
+from tflm_planner.report.json import report as report_types
+from tflm_planner.report.json import verification as verification_types
+from tflm_planner.report.json.common import SCHEMA_VERSION
+from tflm_planner.report.text.fit import next_line, verdict_line
 from tflm_planner.support.documents import plain, view
 from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
 from tflm_planner.tflm.targets import Target

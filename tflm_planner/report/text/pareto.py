@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflm_planner.report.bars import CELLS, bars
-from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import ParetoFront, ParetoPoint
+from tflm_planner.report.text.bars import CELLS, bars
+from tflm_planner.report.text.bounds import figure
 
 MOST_POINTS = 9
 """Points that a terminal shows."""
