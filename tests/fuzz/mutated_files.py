@@ -66,7 +66,7 @@ def load_exact_search() -> None:
 
 def try_all(data: bytes) -> tuple[str, str]:
     """(status, detail) of planning the model in `data`, or of what went wrong with another verb."""
-    from tflm_planner.device.export import export
+    from tflm_planner.device.cpp.export import export
     from tflm_planner.model import text as ir_text
     from tflm_planner.model.serde import read_model
     from tflm_planner.pipeline import api

@@ -16,7 +16,7 @@ from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
 from tests.models.small import joined_uint8, one_operator
 from tflm_planner.cli.app import app
-from tflm_planner.device.export import export
+from tflm_planner.device.cpp.export import export
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.report.csv_document import to_csv

@@ -13,7 +13,7 @@ from tests.command import Run
 from tests.conftest import CNN
 from tests.models.build import Net
 from tests.transforms.row_loops import chain
-from tflm_planner.device.measurement import MeasuredSize
+from tflm_planner.device.measuring.measurement import MeasuredSize
 from tflm_planner.pipeline import api
 from tflm_planner.report.text.bounds import fits_words
 from tflm_planner.tflm.arena.predict import arena_of

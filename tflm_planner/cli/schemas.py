@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tflm_planner.codesign import fit_types
-from tflm_planner.device import measurement_types
+from tflm_planner.device.measuring import measurement_types
 from tflm_planner.jobs import batch_types
 from tflm_planner.report import memory_fit
 from tflm_planner.report.json import arena as arena_types

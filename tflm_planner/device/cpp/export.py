@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tflm_planner.device.cpp_names import CppNames, cpp_names
+from tflm_planner.device.cpp.names import CppNames, cpp_names
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.report.text.arena import margin_remarks

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tflm_planner.device.board import BoardClient, connect
-from tflm_planner.device.line import LineError, SerialLine, reopen
-from tflm_planner.device.link import BoardResetError, Timing
+from tflm_planner.device.protocol.board import BoardClient, connect
+from tflm_planner.device.protocol.line import LineError, SerialLine, reopen
+from tflm_planner.device.protocol.link import BoardResetError, Timing
 
 T = TypeVar("T")
 RETURN = 8.0

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.device import messages as m
-from tflm_planner.device.fill import draw, elements
-from tflm_planner.device.responder import Loaded, RefusedRequest, RunResult
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.fill import draw, elements
+from tflm_planner.device.virtual.responder import Loaded, RefusedRequest, RunResult
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.verification.session import RUNTIME_IMPORTS, Child, RuntimeFailureError
@@ -86,7 +86,9 @@ class HostEngine:
     def _ask(self, *request: object) -> Any:
         if self._child is None:
             self._child = Child(
-                ["tflm_planner.device.host_runtime_worker"], self._limit, RUNTIME_IMPORTS["TFLM"]
+                ["tflm_planner.device.virtual.host_runtime_worker"],
+                self._limit,
+                RUNTIME_IMPORTS["TFLM"],
             )
         try:
             self._child.send(request)

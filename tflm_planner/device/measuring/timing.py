@@ -9,11 +9,11 @@ import statistics
 from collections.abc import Sequence
 
 from tflm_planner.cost import Latency
-from tflm_planner.device import messages as m
-from tflm_planner.device.board import BoardClient
-from tflm_planner.device.events import events
-from tflm_planner.device.fill import can_fill, make_values
-from tflm_planner.device.measurement import OperatorTime, Spread
+from tflm_planner.device.measuring.events import events
+from tflm_planner.device.measuring.measurement import OperatorTime, Spread
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.board import BoardClient
+from tflm_planner.device.protocol.fill import can_fill, make_values
 from tflm_planner.model.ir import Model, Op, quote
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.verification.inputs import can_make_values, input_sets

@@ -19,10 +19,10 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tflm_planner.device import messages as m
-from tflm_planner.device.framing import Receiver, encode
-from tflm_planner.device.host_runtime import TICK_HZ, HostEngine
-from tflm_planner.device.responder import Engine, Responder
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import Receiver, encode
+from tflm_planner.device.virtual.host_runtime import TICK_HZ, HostEngine
+from tflm_planner.device.virtual.responder import Engine, Responder
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.targets import HOST_RUNTIME

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tflm_planner.device import messages as m
-from tflm_planner.device.line import Line
-from tflm_planner.device.link import Greeting, Link, Timing
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.line import Line
+from tflm_planner.device.protocol.link import Greeting, Link, Timing
 from tflm_planner.support.errors import DeviceError
 
 P = TypeVar("P")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tflm_planner.device.board import BoardMemory
-from tflm_planner.device.energy import Energy
-from tflm_planner.device.messages import Capabilities
+from tflm_planner.device.measuring.energy import Energy
+from tflm_planner.device.protocol.board import BoardMemory
+from tflm_planner.device.protocol.messages import Capabilities
 from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 

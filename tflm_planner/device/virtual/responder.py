@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tflm_planner.device import messages as m
-from tflm_planner.device.framing import FIRST_PAYLOAD, Frame
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import FIRST_PAYLOAD, Frame
 
 SCHEMA_VERSION = 3
 _IDENTIFIER = slice(4, 8)

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import Latency, latency_of
-from tflm_planner.device import messages as m
-from tflm_planner.device.board import BoardAllocation, BoardClient
-from tflm_planner.device.energy import Power, energy_of, stated_power
-from tflm_planner.device.fill import can_fill
-from tflm_planner.device.host_runtime import HostEngine
-from tflm_planner.device.measurement import MeasuredSize, Measurement, OutputCheck
-from tflm_planner.device.responder import RefusedRequest
-from tflm_planner.device.timing import make_inputs, time_model
+from tflm_planner.device.measuring.energy import Power, energy_of, stated_power
+from tflm_planner.device.measuring.measurement import MeasuredSize, Measurement, OutputCheck
+from tflm_planner.device.measuring.timing import make_inputs, time_model
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.board import BoardAllocation, BoardClient
+from tflm_planner.device.protocol.fill import can_fill
+from tflm_planner.device.virtual.host_runtime import HostEngine
+from tflm_planner.device.virtual.responder import RefusedRequest
 from tflm_planner.model.ir import Model, Tensor, quote
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import has_side_effects

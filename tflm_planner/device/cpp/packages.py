@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tflm_planner.device.cpp_names import CppNames
+from tflm_planner.device.cpp.names import CppNames
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import Target
 

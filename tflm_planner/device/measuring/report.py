@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tflm_planner.device import measurement_types as types
-from tflm_planner.device.energy import Energy
-from tflm_planner.device.measurement import Measurement, OperatorTime, OutputCheck
+from tflm_planner.device.measuring import measurement_types as types
+from tflm_planner.device.measuring.energy import Energy
+from tflm_planner.device.measuring.measurement import Measurement, OperatorTime, OutputCheck
 from tflm_planner.report import page
 from tflm_planner.report.page import Column, Row, Table, pairs
 from tflm_planner.report.text.report import safe_text, shorten

@@ -15,13 +15,18 @@ from typing import Protocol, TypeVar
 
 from tflm_planner.cost import Watch, case_of, profile_target, with_source
 from tflm_planner.cost.case import Case, canonical
-from tflm_planner.device import messages as m
-from tflm_planner.device.board import BoardClient
-from tflm_planner.device.database import BoardRow, LatencyRow, ProfileDatabase, operator_text
-from tflm_planner.device.line import LineError
-from tflm_planner.device.link import NoAnswerError
-from tflm_planner.device.single import can_stand_alone, chain, single
-from tflm_planner.device.timing import spread, time_runs
+from tflm_planner.device.measuring.timing import spread, time_runs
+from tflm_planner.device.profiling.database import (
+    BoardRow,
+    LatencyRow,
+    ProfileDatabase,
+    operator_text,
+)
+from tflm_planner.device.profiling.single_operator import can_stand_alone, chain, single
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.board import BoardClient
+from tflm_planner.device.protocol.line import LineError
+from tflm_planner.device.protocol.link import NoAnswerError
 from tflm_planner.model.extract import is_stand_in
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model

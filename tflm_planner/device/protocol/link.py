@@ -12,9 +12,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tflm_planner.device import messages as m
-from tflm_planner.device.framing import FIRST_PAYLOAD, MOST_PAYLOAD, Frame, Receiver, encode
-from tflm_planner.device.line import Line
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import (
+    FIRST_PAYLOAD,
+    MOST_PAYLOAD,
+    Frame,
+    Receiver,
+    encode,
+)
+from tflm_planner.device.protocol.line import Line
 from tflm_planner.support.errors import DeviceError
 
 _MOST_TRIALS = 64
