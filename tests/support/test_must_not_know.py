@@ -15,7 +15,7 @@ MADE_OF = {
     "boards' lines": ("device.protocol.line", "device.protocol.link"),
     "boxes": ("transforms.tile.boxes", "transforms.tile.box_plan"),
     "candidates": ("tiling.evaluate.candidate",),
-    "families": ("codesign.families",),
+    "families": ("codesign.chains.families",),
     "flatbuffers": ("model.flatbuffer",),
     "frames": ("device.protocol.framing",),
     "kernels": ("tflm.kernels",),

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from tflm_planner.codesign import fit_types
+from tflm_planner.codesign.fitting import fit_types
 from tflm_planner.device.measuring import measurement_types
 from tflm_planner.jobs import batch_types
 from tflm_planner.report import memory_fit

@@ -16,11 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.numbers import ValueRange
-from tflm_planner.codesign.training.forward import TfTensor, forward
-from tflm_planner.codesign.training.framework import tensorflow
-from tflm_planner.codesign.weights import (
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.networks.numbers import ValueRange
+from tflm_planner.codesign.networks.weights import (
     Array,
     Branch,
     Branches,
@@ -29,6 +27,8 @@ from tflm_planner.codesign.weights import (
     Norm,
     draw,
 )
+from tflm_planner.codesign.training.forward import TfTensor, forward
+from tflm_planner.codesign.training.framework import tensorflow
 
 EPSILON = 1e-3
 """Added to variances, as Keras does."""

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.codesign.chain import Chain, Layer, Step, projection, steps
+from tflm_planner.codesign.chains.chain import Chain, Layer, Step, projection, steps
 
 Array = npt.NDArray[Any]
 _NOTHING = np.zeros(0)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.codesign.build import build_floats_traced
-from tflm_planner.codesign.numbers import ValueRange
-from tflm_planner.codesign.weights import Array, Network
+from tflm_planner.codesign.networks.build import build_floats_traced
+from tflm_planner.codesign.networks.numbers import ValueRange
+from tflm_planner.codesign.networks.weights import Array, Network
 
 
 def value_ranges(network: Network, images: Array) -> tuple[ValueRange, ...]:

@@ -19,7 +19,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tflm_planner.codesign.variants import Limits, Variant
+from tflm_planner.codesign.fitting.variants import Limits, Variant
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.inspection.arenas import arena_in

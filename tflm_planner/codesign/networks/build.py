@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Chain, Layer, Shape, Step, projection, steps
-from tflm_planner.codesign.numbers import (
+from tflm_planner.codesign.chains.chain import Chain, Layer, Shape, Step, projection, steps
+from tflm_planner.codesign.chains.reshaping import SkipOperator, reshaping
+from tflm_planner.codesign.networks.numbers import (
     CalibratedInt8,
     DrawnInt8,
     GivenFloats,
@@ -23,8 +24,7 @@ from tflm_planner.codesign.numbers import (
     Numbers,
     ValueRange,
 )
-from tflm_planner.codesign.reshaping import SkipOperator, reshaping
-from tflm_planner.codesign.weights import Network
+from tflm_planner.codesign.networks.weights import Network
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
 from tflm_planner.model.options import SAME_PADDING, VALID_PADDING

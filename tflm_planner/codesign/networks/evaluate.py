@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Layer, Step, projection, steps
-from tflm_planner.codesign.weights import Array, LayerWeights, Network, Norm
+from tflm_planner.codesign.chains.chain import Layer, Step, projection, steps
+from tflm_planner.codesign.networks.weights import Array, LayerWeights, Network, Norm
 
 
 def evaluate(network: Network, images: Array) -> Array:

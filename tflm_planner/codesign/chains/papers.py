@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tflm_planner.codesign.chain import Chain, Layer
-from tflm_planner.codesign.families import FAMILIES, Growing
+from tflm_planner.codesign.chains.chain import Chain, Layer
+from tflm_planner.codesign.chains.families import FAMILIES, Growing
 
 
 def resnet34() -> Chain:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tflm_planner.codesign.chain import Activation, Chain, Layer, Shape
-from tflm_planner.codesign.residuals import plain
+from tflm_planner.codesign.chains.chain import Activation, Chain, Layer, Shape
+from tflm_planner.codesign.chains.residuals import plain
 
 _SIDES = (48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224)
 _WIDTHS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.75, 0.85, 1.0, 1.25, 1.4)

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
-from tflm_planner.codesign.variants import Limits
+from tflm_planner.codesign.fitting.largest import Fits, RungResult, VariantOutcome
+from tflm_planner.codesign.fitting.variants import Limits
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.report.text.report import count
 from tflm_planner.report.text.safe import safe_text

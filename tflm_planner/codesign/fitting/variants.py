@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from tflm_planner.codesign.build import build
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.families import FAMILIES, Grid, variants
-from tflm_planner.codesign.sizes import Floors, Size, floors_of, size_of
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.chains.families import FAMILIES, Grid, variants
+from tflm_planner.codesign.chains.sizes import Floors, Size, floors_of, size_of
+from tflm_planner.codesign.networks.build import build
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 

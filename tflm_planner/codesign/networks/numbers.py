@@ -16,8 +16,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.weights import Array, LayerWeights, Network, groups_kernel
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.networks.weights import Array, LayerWeights, Network, groups_kernel
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
 

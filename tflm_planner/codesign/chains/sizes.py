@@ -9,8 +9,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tflm_planner.codesign.chain import Chain, Layer, Shape, Step, depthwise, projection, steps
-from tflm_planner.codesign.reshaping import reshaping
+from tflm_planner.codesign.chains.chain import (
+    Chain,
+    Layer,
+    Shape,
+    Step,
+    depthwise,
+    projection,
+    steps,
+)
+from tflm_planner.codesign.chains.reshaping import reshaping
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tflm_planner.codesign.chain import Chain, Layer, Step, steps
-from tflm_planner.codesign.sizes import size_of
+from tflm_planner.codesign.chains.chain import Chain, Layer, Step, steps
+from tflm_planner.codesign.chains.sizes import size_of
 
 _MOVING = ("conv", "max_pool", "average_pool")
 """Layers whose windows have more than one pixel, or that skip some."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tflm_planner.codesign.chain import Layer, Shape, Step, depthwise
+from tflm_planner.codesign.chains.chain import Layer, Shape, Step, depthwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.codesign.build import build_traced
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.folding import running
-from tflm_planner.codesign.residuals import units
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.chains.residuals import units
+from tflm_planner.codesign.networks.build import build_traced
+from tflm_planner.codesign.networks.folding import running
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection.inspect_model import Inspection, inspect_model
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions

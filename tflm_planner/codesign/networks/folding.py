@@ -15,9 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Chain, Layer, Step, steps
-from tflm_planner.codesign.evaluate import padding, padding_of_window
-from tflm_planner.codesign.weights import (
+from tflm_planner.codesign.chains.chain import Chain, Layer, Step, steps
+from tflm_planner.codesign.networks.evaluate import padding, padding_of_window
+from tflm_planner.codesign.networks.weights import (
     Array,
     LayerWeights,
     Network,

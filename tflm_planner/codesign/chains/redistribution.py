@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tflm_planner.codesign.chain import Chain, steps
-from tflm_planner.codesign.receptive_field import (
+from tflm_planner.codesign.chains.chain import Chain, steps
+from tflm_planner.codesign.chains.receptive_field import (
     Patched,
     measure_patches,
     receptive_field,
     removable_blocks,
 )
-from tflm_planner.codesign.sizes import size_of
+from tflm_planner.codesign.chains.sizes import size_of
 
 _WINDOWS = (1, 3, 5, 7)
 

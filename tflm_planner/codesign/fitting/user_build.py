@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.codesign.families import Grid
-from tflm_planner.codesign.sizes import Floors, Size
-from tflm_planner.codesign.variants import Variant
+from tflm_planner.codesign.chains.families import Grid
+from tflm_planner.codesign.chains.sizes import Floors, Size
+from tflm_planner.codesign.fitting.variants import Variant
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.codesign.fitting import KINDS, Fits, VariantOutcome
+from tflm_planner.codesign.fitting.largest import KINDS, Fits, VariantOutcome
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.svg import shapes
 from tflm_planner.report.text.fit import LABELS

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tflm_planner.codesign.chain import Chain, Join, Layer, steps
+from tflm_planner.codesign.chains.chain import Chain, Join, Layer, steps
 
 Scaled = Literal["always", "where shapes change"]
 """Which late skips are normalised: DERO's MobileNet, MCUNet and ResNet; its DenseNet."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from tflm_planner.codesign.fit_text import command_for
-from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
+from tflm_planner.codesign.fitting.fit_text import command_for
+from tflm_planner.codesign.fitting.largest import Fits, RungResult, VariantOutcome
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.json.common import SCHEMA_VERSION, BoundJson, Count, Version
 from tflm_planner.support.documents import Document, plain, says
