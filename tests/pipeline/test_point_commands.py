@@ -44,7 +44,7 @@ def test_each_point_is_asked_for_by_its_bytes() -> None:
 
 
 def test_what_was_allowed_stays_allowed() -> None:
-    options = api.PlanOptions(tiles=api.TilePermission(1.5), ends="int8")
+    options = api.PlanOptions(tiles=api.TilePermission(1.5), io="int8")
     found = commands(options)
     target = "tflm-plan a.tflite --target cortex-m4/cmsis-nn --io int8"
     assert found[2] == f"{target} --ops PAD,WHILE --budget 700 --max-slowdown 1.5"

@@ -186,13 +186,13 @@ def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
         return _Step(options, Rung(kind, lower, at_most=True, command=_command(parts, *words)))
 
     kernels = options.memory.kernels
-    drops = options.ends == "keep" and bool(drop_conversions(clone(parts.model)))
+    drops = options.io == "keep" and bool(drop_conversions(clone(parts.model)))
     if drops:
         words = (*words, "--io", "int8")
-        options = replace(options, ends="int8")
+        options = replace(options, io="int8")
         yield step("int8 ends", _with_int8_ends(parts))
-    elif options.ends != "keep":
-        words = (*words, "--io", options.ends)
+    elif options.io != "keep":
+        words = (*words, "--io", options.io)
     if not permission.operators.every:
         options = replace(options, tiles=replace(permission, operators=AllowedOperators.ALL))
         words = (*words, _FIRMWARE_OPTION, "more-ops")

@@ -191,7 +191,7 @@ def _slowdown_notes(planned: PlannedFile) -> Iterator[str]:
 
 
 def _conversion_notes(parts: ReportParts) -> tuple[str, ...]:
-    if parts.options.ends == "keep" or parts.result.converted:
+    if parts.options.io == "keep" or parts.result.converted:
         return ()
     return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
 

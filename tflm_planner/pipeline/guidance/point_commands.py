@@ -46,7 +46,7 @@ def with_commands(front: ParetoFront, options: PlanOptions, source: str) -> Pare
 
 def _asking(point: ParetoPoint, options: PlanOptions) -> Iterator[str]:
     """The options that ask for a point."""
-    if options.ends == "int8":
+    if options.io == "int8":
         yield from ("--io", "int8")
     if options.target.lean:
         yield from ("--firmware", "lean")

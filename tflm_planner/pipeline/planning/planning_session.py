@@ -36,7 +36,7 @@ class PlanningSession:
         """The best file, its proof, and the search for it. Raises as `ModelPlanner.plan` does."""
         data, model = self.original, read_model(self.original)
         converted: list[ConvertedEnd] = []
-        if options.ends == "int8":
+        if options.io == "int8":
             converted = drop_conversions(model)
             data = write_model(model)
         if options.target.lean:

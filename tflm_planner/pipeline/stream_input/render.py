@@ -279,7 +279,7 @@ _TEMPLATE = """// Written by tflm-plan @VERSION@ (stream-input) for @TARGET@; do
 
 namespace @SPACE@ {
 
-@DOUBTStflm_plannerCONSTANTS@
+@DOUBTS@@CONSTANTS@
 
 // Memory for the front: what persists, and an input of the back that nothing reads. The back must
 // be allocated. Whatever the front leaves there is gone when the back has run.
