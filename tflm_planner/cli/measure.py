@@ -107,7 +107,15 @@ class MeasureArguments:
         compare = not self.no_compare
         lean = self.firmware == "lean"
         power = self._power()
-        return MeasureOptions(self.runs, self.seed, target, lean, compare, power, self.steps)
+        return MeasureOptions(
+            runs=self.runs,
+            seed=self.seed,
+            target=target,
+            lean=lean,
+            compare=compare,
+            power=power,
+            steps=self.steps,
+        )
 
     def _power(self) -> Power | None:
         """The power that was given, by a meter's record or as a figure."""

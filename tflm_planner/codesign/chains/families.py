@@ -53,7 +53,16 @@ class Growing:
         skip: int = 0,
     ) -> None:
         """A convolution of all channels."""
-        layer = Layer("conv", kernel, stride, self.channels, out, 1, activation, skip)
+        layer = Layer(
+            kind="conv",
+            kernel=kernel,
+            stride=stride,
+            channels_in=self.channels,
+            channels_out=out,
+            groups=1,
+            activation=activation,
+            skip=skip,
+        )
         self.layers.append(layer)
         self.channels = out
 
@@ -61,7 +70,17 @@ class Growing:
         """A convolution of each channel by itself."""
         width = self.channels
         window = (kernel, kernel)
-        self.layers.append(Layer("conv", window, stride, width, width, width, activation))
+        self.layers.append(
+            Layer(
+                kind="conv",
+                kernel=window,
+                stride=stride,
+                channels_in=width,
+                channels_out=width,
+                groups=width,
+                activation=activation,
+            )
+        )
 
     def bottleneck(
         self, hidden: int, out: int, kernel: int, stride: int, activation: Activation

@@ -79,15 +79,15 @@ def fits_to_json(fits: Fits, folder: Path | None = None) -> dict[str, Any]:
     board = limits.target.board
     return plain(
         NetworksThatFitJson(
-            SCHEMA_VERSION,
-            fits.family,
-            None if board is None else board.id,
-            limits.target.id,
-            limits.arena_limit,
-            limits.flash,
-            fits.variants,
-            [_rung(rung, fits, folder) for rung in fits.rungs],
-            list(fits.notes),
+            schema_version=SCHEMA_VERSION,
+            family=fits.family,
+            board=None if board is None else board.id,
+            target=limits.target.id,
+            arena_limit=limits.arena_limit,
+            flash=limits.flash,
+            variants=fits.variants,
+            rungs=[_rung(rung, fits, folder) for rung in fits.rungs],
+            notes=list(fits.notes),
         )
     )
 

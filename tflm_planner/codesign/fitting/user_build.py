@@ -66,7 +66,15 @@ def user_variants(
                 size = Size(latency_of(model, target).total.macs, *_parameters(model))
                 make = partial(bytes, data)  # the file is made already
                 variants.append(
-                    Variant(label, resolution, width, depth, size, floors_of_model(model), make)
+                    Variant(
+                        name=label,
+                        resolution=resolution,
+                        width=width,
+                        depth=depth,
+                        size=size,
+                        floors=floors_of_model(model),
+                        make=make,
+                    )
                 )
     return sorted(variants, key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
 

@@ -73,13 +73,13 @@ def variants_of(family: str, grid: Grid) -> list[Variant]:
     by_network: dict[Chain, Variant] = {}  # widths may be rounded to the same network
     for resolution, width, depth, chain in variants(FAMILIES[family], grid):
         variant = Variant(
-            chain.name,
-            resolution,
-            width,
-            depth,
-            size_of(chain),
-            floors_of(chain),
-            partial(build, chain),
+            name=chain.name,
+            resolution=resolution,
+            width=width,
+            depth=depth,
+            size=size_of(chain),
+            floors=floors_of(chain),
+            make=partial(build, chain),
         )
         network = Chain("", chain.image, chain.layers)
         by_network.setdefault(network, variant)

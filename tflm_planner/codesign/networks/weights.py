@@ -114,13 +114,13 @@ def _draw_layer(
         return LayerWeights(skip=skip, projection=around)
     kernel, bias = _draw_conv(random, layer)
     return LayerWeights(
-        kernel,
-        bias,
-        _norm(random, layer.channels_in) if norms == "before" else None,
-        _norm(random, layer.channels_out) if norms == "after" else None,
-        skip,
-        around,
-        _branches(random, layer, branches),
+        kernel=kernel,
+        bias=bias,
+        before=_norm(random, layer.channels_in) if norms == "before" else None,
+        after=_norm(random, layer.channels_out) if norms == "after" else None,
+        skip=skip,
+        projection=around,
+        parallel=_branches(random, layer, branches),
     )
 
 

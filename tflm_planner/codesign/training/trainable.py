@@ -220,13 +220,13 @@ def _layer_weights(state: Mapping[str, Array], place: int) -> LayerWeights:
         assert norm is not None, "a branch is normalised"
         parallel.append(Branch(state[f"{beside}.kernel"].astype(np.float64), norm))
     return LayerWeights(
-        kernel,
-        state.get(f"{name}bias", no_bias).astype(np.float64),
-        _norm(state, f"{name}before"),
-        _norm(state, f"{name}after"),
-        _norm(state, f"{name}skip"),
-        _projection(state, f"{name}projection"),
-        tuple(parallel),
+        kernel=kernel,
+        bias=state.get(f"{name}bias", no_bias).astype(np.float64),
+        before=_norm(state, f"{name}before"),
+        after=_norm(state, f"{name}after"),
+        skip=_norm(state, f"{name}skip"),
+        projection=_projection(state, f"{name}projection"),
+        parallel=tuple(parallel),
     )
 
 

@@ -111,22 +111,22 @@ def measure(
     checks, notes = _outputs(board, model, data, tight, replace(options, steps=steps))
     latency_spread, times, more = time_model(board, model, latency, options.seed, options.runs)
     return Measurement(
-        name,
-        hashlib.sha256(data).hexdigest(),
-        board.says,
-        target.id,
-        target.lean,
-        _sizes(predicted, allocation),
-        latency_spread,
-        _rough_seconds(latency, board.says),
-        latency.instructions,
-        tight.ticks / board.says.tick_hz,
-        times,
-        checks,
-        steps,
-        board.memory(),
-        energy_of(options.power or _stated_power(target), latency_spread.median),
-        (*_virtual(board.says), *predicted.warnings, *notes, *more),
+        model=name,
+        sha256=hashlib.sha256(data).hexdigest(),
+        board=board.says,
+        target=target.id,
+        lean=target.lean,
+        sizes=_sizes(predicted, allocation),
+        latency=latency_spread,
+        predicted_seconds=_rough_seconds(latency, board.says),
+        predicted_instructions=latency.instructions,
+        allocate_seconds=tight.ticks / board.says.tick_hz,
+        operators=times,
+        outputs=checks,
+        steps=steps,
+        memory=board.memory(),
+        energy=energy_of(options.power or _stated_power(target), latency_spread.median),
+        notes=(*_virtual(board.says), *predicted.warnings, *notes, *more),
     )  # fmt: skip
 
 
@@ -262,7 +262,15 @@ def _check(
         return OutputCheck(index, name, size, crc, None)
     wrong = [_count_differences(*pair) for pair in zip(board_outputs, host_outputs, strict=True)]
     first = next((step for step, count in enumerate(wrong) if count), None)
-    return OutputCheck(index, name, size, crc, first is None, sum(wrong), first)
+    return OutputCheck(
+        index=index,
+        name=name,
+        size=size,
+        crc=crc,
+        equal=first is None,
+        different=sum(wrong),
+        first_wrong=first,
+    )
 
 
 def _count_differences(a: bytes, b: bytes) -> int:

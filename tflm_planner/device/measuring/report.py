@@ -147,7 +147,13 @@ def to_json(measurement: Measurement) -> dict[str, Any]:
             operators=[_operator(o) for o in measurement.operators],
             outputs=[
                 types.OutputJson(
-                    c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different, c.first_wrong
+                    index=c.index,
+                    name=c.name,
+                    bytes=c.size,
+                    crc=f"{c.crc:08x}",
+                    equal=c.equal,
+                    different_bytes=c.different,
+                    first_wrong_step=c.first_wrong,
                 )
                 for c in measurement.outputs
             ],

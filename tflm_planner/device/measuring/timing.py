@@ -92,10 +92,15 @@ def _operators(
         share = predicted.get(op, 0) / instructions
         rows.append(
             OperatorTime(
-                index, op.kind, quote(op.outputs[0].name) if op.outputs else "", len(at), share,
-                sum(map(sum, ticks)) / total, spread(ticks, hertz),
+                index=index,
+                operator=op.kind,
+                name=quote(op.outputs[0].name) if op.outputs else "",
+                runs=len(at),
+                predicted=share,
+                measured=sum(map(sum, ticks)) / total,
+                time=spread(ticks, hertz),
             )
-        )  # fmt: skip
+        )
     return rows
 
 

@@ -94,9 +94,15 @@ class Profiled:
 def board_row(says: m.Capabilities) -> BoardRow:
     """The board as the database names it."""
     return BoardRow(
-        says.board, says.core, says.kernels, says.tflm, says.firmware, says.target,
-        says.clock_hz or says.tick_hz, says.virtual,
-    )  # fmt: skip
+        board=says.board,
+        core=says.core,
+        kernels=says.kernels,
+        tflm=says.tflm,
+        firmware=says.firmware,
+        target=says.target,
+        clock_hz=says.clock_hz or says.tick_hz,
+        virtual=says.virtual,
+    )
 
 
 def profile(

@@ -173,9 +173,18 @@ class BoardClient:
         if smallest and not lowest <= least <= arena:
             raise self._contradiction(f"its smallest arena has {least} bytes, of {arena}")
         return BoardAllocation(
-            arena, used, if_known(head), if_known(tail), if_known(least), ticks, if_known(stack),
-            inputs, outputs, bool(reply_flags & 1), trials,
-        )  # fmt: skip
+            arena=arena,
+            used=used,
+            head=if_known(head),
+            tail=if_known(tail),
+            smallest=if_known(least),
+            ticks=ticks,
+            stack=if_known(stack),
+            inputs=inputs,
+            outputs=outputs,
+            lean=bool(reply_flags & 1),
+            trials=trials,
+        )
 
     def tensor(self, output: bool, index: int) -> BoardTensor:
         """An input or output of the allocated model."""

@@ -223,12 +223,24 @@ def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
     if n[Tag.TICK_HZ] == 0:
         raise MessageError("the capability report says 0 ticks a second")
     return Capabilities(
-        t[Tag.BOARD], t[Tag.CORE], t[Tag.KERNELS], t[Tag.TFLM], t[Tag.FIRMWARE],
-        n[Tag.TICK_HZ], n[Tag.MODEL_ROOM], n[Tag.ARENA_ROOM], n[Tag.LOG_ROOM],
-        Feature(n[Tag.FLAGS] & 63), t.get(Tag.TARGET, ""), t.get(Tag.CLOCK, ""),
-        n.get(Tag.CLOCK_HZ), n.get(Tag.FREE_RAM), n.get(Tag.STATIC_RAM),
-        tuple(fields.models), tuple(fields.operators),
-    )  # fmt: skip
+        board=t[Tag.BOARD],
+        core=t[Tag.CORE],
+        kernels=t[Tag.KERNELS],
+        tflm=t[Tag.TFLM],
+        firmware=t[Tag.FIRMWARE],
+        tick_hz=n[Tag.TICK_HZ],
+        model_room=n[Tag.MODEL_ROOM],
+        arena_room=n[Tag.ARENA_ROOM],
+        log_room=n[Tag.LOG_ROOM],
+        features=Feature(n[Tag.FLAGS] & 63),
+        target=t.get(Tag.TARGET, ""),
+        clock=t.get(Tag.CLOCK, ""),
+        clock_hz=n.get(Tag.CLOCK_HZ),
+        free_ram=n.get(Tag.FREE_RAM),
+        static_ram=n.get(Tag.STATIC_RAM),
+        models=tuple(fields.models),
+        operators=tuple(fields.operators),
+    )
 
 
 def items_of(board: Capabilities) -> list[tuple[int, bytes]]:

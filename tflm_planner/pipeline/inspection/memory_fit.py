@@ -55,7 +55,14 @@ def _judge(
 ) -> FitCheck:
     verdict, reason = _verdict(arena, arena_limit, file_bytes, flash)
     return FitCheck(
-        source, verdict, arena_limit, arena.arena, arena.bound, file_bytes, flash, reason
+        source=source,
+        verdict=verdict,
+        arena_limit=arena_limit,
+        arena=arena.arena,
+        bound=arena.bound,
+        file_bytes=file_bytes,
+        flash=flash,
+        reason=reason,
     )
 
 

@@ -144,7 +144,15 @@ def place_buffers(
         )
         head = _head_of(timeline, solution.plan)
         if best is None or head < best.head:
-            best = MemoryPlan(model, timeline, problem, solution, order, head, notes)
+            best = MemoryPlan(
+                model=model,
+                timeline=timeline,
+                problem=problem,
+                solution=solution,
+                order=order,
+                head=head,
+                notes=notes,
+            )
         if best.head == best.solution.lower_bound or stop.is_over:
             break  # else freedom may have led the heuristics astray: try without input overlaps
     assert best is not None
@@ -174,7 +182,15 @@ def plan_quickly(
     plan = pack(problem, overlaps) if rounds is None else pack(problem, overlaps, rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
-    return MemoryPlan(model, timeline, problem, solution, order, _head_of(timeline, plan), notes)
+    return MemoryPlan(
+        model=model,
+        timeline=timeline,
+        problem=problem,
+        solution=solution,
+        order=order,
+        head=_head_of(timeline, plan),
+        notes=notes,
+    )
 
 
 def _required_overlaps(
@@ -229,7 +245,15 @@ def as_tflm_plans(
     )
     order = replace(before.order, changed=False, optimal=False)
     problem = planning_problem(timeline, options.input_overlaps_of)
-    return MemoryPlan(model, timeline, problem, solution, order, own.head, before.notes)
+    return MemoryPlan(
+        model=model,
+        timeline=timeline,
+        problem=problem,
+        solution=solution,
+        order=order,
+        head=own.head,
+        notes=before.notes,
+    )
 
 
 def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:
