@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.ops.terms.values import InexpressibleError
 from tflm_planner.tflm.liveness import planned_bytes, timeline_of
 from tflm_planner.tflm.placement import Placement, placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.terms.allowance import check_cells
 from tflm_planner.verification.terms.hazards import Hazards
-from tflm_planner.verification.terms.values import InexpressibleError
 
 
 class ArenaLayout:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.parameters import all_of, is_float, quantisation
-from tflm_planner.verification.terms.values import Values
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.parameters import all_of, is_float, quantisation
+from tflm_planner.ops.terms.values import Values
 
 _OF_ROWS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.verification.terms.field import LANES, P, Residues, below_p
+from tflm_planner.ops.terms.field import LANES, P, Residues, below_p
 
 Words = npt.NDArray[np.uint64]
 """A first axis of WORDS."""

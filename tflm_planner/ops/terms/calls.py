@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.verification.terms import mixing
-from tflm_planner.verification.terms.field import Residues, subtract
-from tflm_planner.verification.terms.mixing import Mixer, Words
-from tflm_planner.verification.terms.parameters import is_float
-from tflm_planner.verification.terms.values import (
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.field import Residues, subtract
+from tflm_planner.ops.terms.mixing import Mixer, Words
+from tflm_planner.ops.terms.parameters import is_float
+from tflm_planner.ops.terms.values import (
     InexpressibleError,
     MisdeclaredError,
     Symbols,

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.ops.axes import ELEMENT_WISE
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES, Residues, add
-from tflm_planner.verification.terms.parameters import all_of, quantisation
-from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues, add
+from tflm_planner.ops.terms.parameters import all_of, quantisation
+from tflm_planner.ops.terms.values import DTYPES, InexpressibleError, Values
 
 Array = npt.NDArray[Any]
 

@@ -10,15 +10,15 @@ from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops import has_side_effects, sharings
 from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
-from tflm_planner.verification.terms import (
-    machine,
+from tflm_planner.ops.terms import (  # fmt: skip
     movement,
     pointwise,
     products,
     reductions,
     resizing,
     windows,
-)  # fmt: skip
+)
+from tflm_planner.ops.terms.rules import RULES
 
 FAMILIES = (movement, pointwise, products, reductions, resizing, windows)
 CONTROL = {"WHILE", "IF", "CALL_ONCE"}
@@ -36,11 +36,11 @@ STATE = {"ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE"}
 def test_no_operator_has_two_rules() -> None:
     kinds = [kind for family in FAMILIES for kind in family.RULES]
     assert len(kinds) == len(set(kinds))
-    assert set(kinds) == set(machine.RULES)
+    assert set(kinds) == set(RULES)
 
 
 def test_every_operator_of_the_runtime_has_a_rule_or_is_hashed_on_purpose() -> None:
-    rules, declared = set(machine.RULES), CONTROL | HASHED | STATE
+    rules, declared = set(RULES), CONTROL | HASHED | STATE
     assert not rules & declared
     assert set(BUILTIN.split()) <= rules | declared
     assert declared <= set(BUILTIN.split())
@@ -54,7 +54,7 @@ def test_what_is_element_wise_has_the_rule_of_such() -> None:
 def test_what_can_be_taken_apart_or_viewed_has_a_rule(name: str) -> None:
     for op in read_model(MODELS[name]()).ops():
         if _is_taken_apart(op):
-            assert op.kind in machine.RULES
+            assert op.kind in RULES
 
 
 def _is_taken_apart(op: Op) -> bool:

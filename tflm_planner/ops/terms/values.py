@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from tflm_planner.model.constants import unpack_int4
 from tflm_planner.model.ir import Tensor
-from tflm_planner.verification.terms import mixing
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.mixing import Mixer
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.mixing import Mixer
 
 Array = npt.NDArray[Any]
 

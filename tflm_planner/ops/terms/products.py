@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.parameters import is_float, quantisation
-from tflm_planner.verification.terms.sums import channel_keys, factors
-from tflm_planner.verification.terms.values import Values
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.parameters import is_float, quantisation
+from tflm_planner.ops.terms.sums import channel_keys, factors
+from tflm_planner.ops.terms.values import Values
 
 _TYPES = ("int8", "int16", "uint8", "float32")
 _WEIGHTS = ("int4", *_TYPES)

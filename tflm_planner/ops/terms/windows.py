@@ -20,13 +20,13 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.options import SAME_PADDING
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.parameters import is_float, quantisation
+from tflm_planner.ops.terms.sums import channel_keys, factors
+from tflm_planner.ops.terms.values import Values, constant
 from tflm_planner.ops.window import Window, sliding_window
-from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.parameters import is_float, quantisation
-from tflm_planner.verification.terms.sums import channel_keys, factors
-from tflm_planner.verification.terms.values import Values, constant
 
 _MOST_BYTES = 1 << 22
 """Of windows laid out side by side at a time."""

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.roles import SPLITS
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES
-from tflm_planner.verification.terms.parameters import quantisation
-from tflm_planner.verification.terms.values import DTYPES, OutsideError, Values
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES
+from tflm_planner.ops.terms.parameters import quantisation
+from tflm_planner.ops.terms.values import DTYPES, OutsideError, Values
 
 Array = npt.NDArray[Any]
 

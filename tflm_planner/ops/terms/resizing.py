@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 
 from tflm_planner.ops.resize import Resize, Taps, resize_of
-from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.parameters import is_float, quantisation
-from tflm_planner.verification.terms.values import Values
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.parameters import is_float, quantisation
+from tflm_planner.ops.terms.values import Values
 
 _ONE = 1 << 10
 

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
-from tflm_planner.verification.terms import mixing
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES
-from tflm_planner.verification.terms.mixing import Words
-from tflm_planner.verification.terms.parameters import is_float, options, quantisation
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES
+from tflm_planner.ops.terms.mixing import Words
+from tflm_planner.ops.terms.parameters import is_float, options, quantisation
 
 GEOMETRY = (
     "padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor",
