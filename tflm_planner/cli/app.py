@@ -114,7 +114,7 @@ def top(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print version.")
     ] = False,
 ) -> None:
-    """Options that stand before any verb."""
+    """Options before any verb."""
 
 
 @app.command(DEFAULT_VERB, cls=RecordingCommand, epilog=_EXAMPLES + _EXIT_CODES)

@@ -1,5 +1,4 @@
-"""What the commands for boards share: the serial port, the timeout, the target and the number of
-runs.
+"""What the commands for boards share: serial port, timeout, target and number of runs.
 
 It must not know commands.
 """

@@ -1,5 +1,4 @@
-"""The command line of `plan`: one field for each option, and how they become options of the
-pipeline.
+"""The command line of `plan`: a field for each option, and the pipeline's options made from them.
 
 The fields are the command line: names, types, defaults, help. Heavy modules are imported only when
 the options are made, so that `tflm-plan --help` answers at once.

@@ -68,8 +68,8 @@ class MemoryOptions:
     strip: Stripping = "nothing"
     """What is dropped from the file at the end (`write`)."""
     bind_views: bool = False
-    """Whether a plan must place every view inside its tensor. SLICE and CONCATENATION then copy
-    bytes onto themselves, and the dialect drops these operators."""
+    """Whether a plan must place every view inside the tensor that it is a view of. SLICE and
+    CONCATENATION then copy bytes onto themselves, and the dialect drops these operators."""
     in_dialect: bool = False
     """Whether the file will be in the TFLM dialect, without the operators that make views."""
     states: tuple[tuple[int, int], ...] = ()

@@ -1,5 +1,4 @@
-"""The child process that runs a split model: front and back on one runtime, as if they were one
-model.
+"""The child process that runs front and back of a split model on one runtime, like one model.
 
 `python -m tflm_planner.verification.pair_worker RUNTIME FRONT BACK ARENA OUTPUTS STRIPS` does
 exactly what an application does: it fills the halos before each image, feeds strips to the front,

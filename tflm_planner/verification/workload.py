@@ -1,5 +1,4 @@
-"""Limits what a runtime may be asked to run here, by the file's size, regardless of what the file
-declares."""
+"""Limits what a runtime may be asked to run: by the file's size, regardless of what it declares."""
 
 from __future__ import annotations
 

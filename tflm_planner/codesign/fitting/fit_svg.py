@@ -1,5 +1,4 @@
-"""Draws multiplications against arena as SVG: the networks that were tried, those that fit, and the
-board's limit.
+"""Draws multiplications against arena: the networks tried, those that fit, and the board's limit.
 
 The drawing has a light and a dark colour scheme, its own background, no script and nothing
 external. Every network whose arena was computed is a dot; those that a lower bound ruled out are

@@ -1,5 +1,4 @@
-"""Finds the largest network that fits, for each rung: stock, planned, tiled, with more operators,
-lean.
+"""Finds the largest network that fits on each rung: stock, plan, tiles, more operators, lean.
 
     variants, most MACs first
       | flash: are the parameters alone too many?      floor: is one operator alone too fat?

@@ -1,5 +1,4 @@
-"""Makes variants of a user's own network with a function `file.py:function` that makes a Keras
-model.
+"""Makes variants of a user's network by a function `file.py:function` that makes a Keras model.
 
     function(resolution, width, depth) --> Keras model --converter--> int8 model
 

@@ -1,5 +1,4 @@
-"""Computes a network in numpy. This defines what a network means, which every exact transform must
-keep.
+"""Computes a network in numpy. This is the reference that every exact transform must match.
 
 It implements each kind of layer as simply as possible and shares nothing with `build` and `folding`
 but the chain, so that it can check them. It is slow.

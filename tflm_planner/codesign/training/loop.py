@@ -1,5 +1,4 @@
-"""The training loop. It gives the same numbers in every run, even if it was interrupted and
-resumed.
+"""The training loop. It gives the same numbers in every run, even if it was resumed.
 
     epoch: images in an order from (seed, epoch), shifted, mixed --> batches --> loss --> momentum
     after each: a row of the CSV log, a checkpoint from which the run can resume

@@ -131,8 +131,8 @@ def of_network(network: Network) -> Trainable:
 def _add_layer(
     numbers: dict[str, Array], place: int, weights: LayerWeights, *, has_bias: bool
 ) -> None:
-    """Add the initial numbers of a layer by name. Biases are 0; there are none where a
-    normalisation has an addend."""
+    """Add the initial numbers of a layer by name. has_bias: whether it has biases, which are 0 at
+    first; a layer that is normalised afterwards needs none."""
     if weights.kernel.size:
         numbers[f"{place}.kernel"] = weights.kernel
         if has_bias:

@@ -1,5 +1,4 @@
-"""Computes the energy of an inference, from a stated power (an estimate) or from a current meter's
-record.
+"""Computes the energy of an inference, from a stated power or a current meter's record.
 
     current  ____|~~~~~|____|~~~~~|____      active: samples above the middle of idle and busy
                   busy       idle

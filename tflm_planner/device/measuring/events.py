@@ -1,5 +1,4 @@
-"""Computes the order in which operators begin during one Invoke. The rows of a board's log have the
-same order.
+"""Computes the order in which operators begin in one Invoke: that of the rows in a board's log.
 
     main: A WHILE B      log: total, A, WHILE, condition, (body, condition) x iterations, B
 

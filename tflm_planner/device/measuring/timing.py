@@ -1,5 +1,4 @@
-"""Measures the latency of a model on a board, and of its operators in the order in which they
-begin.
+"""Measures the latency of a model and of its operators, in the order in which these begin.
 
 It must not know arenas or reports.
 """

@@ -1,5 +1,4 @@
-"""Profiles a board: measures the distinct operators of models, and of the tiles that a search would
-try.
+"""Profiles a board: measures the distinct operators of models, and of tiles that a search tries.
 
     models -> operators, one for each case -> models of one operator -> board -> database
 

@@ -1,5 +1,4 @@
-"""Sends requests on a line and receives their replies: sequence numbers, repeats, time limits, and
-the handshake.
+"""Requests and replies on a line: sequence numbers, repeats, time limits, and the handshake.
 
     request -> encode -> line ... line -> Receiver -> reply with its sequence -> payload
 

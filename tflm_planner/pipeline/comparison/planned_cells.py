@@ -1,5 +1,4 @@
-"""Computes the cells of a comparison that need a plan or a search, for the kernels of one
-target."""
+"""Computes the cells that need a plan or a search, for the kernels of one target."""
 
 from __future__ import annotations
 

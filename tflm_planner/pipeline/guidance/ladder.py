@@ -1,5 +1,4 @@
-"""Computes the arena that each further permission reaches, as rungs of a ladder, with the command
-for each.
+"""Computes what arena each further permission reaches: rungs of a ladder, each with a command.
 
     as it was             122,012 B
     order and plan         91,180 B

@@ -80,7 +80,8 @@ def common_arena(sources: Sequence[Source], target: Target | None = None) -> Com
 def read_any(data: bytes, *, to_look_at: bool = True) -> tuple[Model, bool]:
     """The model in `data`, and whether it is in the TFLM dialect, in which tensors without a
     producer are views. Raises ModelError if it has such tensors and carries no plan with their
-    offsets. to_look_at: read it faster, but only for inspection; it must not be changed."""
+    offsets. to_look_at: the model will not be changed or written, so that it is read without
+    numpy."""
     model = read_model(data, dialect=True, to_look_at=to_look_at)
     dialect = model.has_views
     if dialect and carried_plan(model) is None:

@@ -1,5 +1,4 @@
-"""Inspects a model as TFLM runs it: its memory map, its arena on a target, and lower bounds of its
-head."""
+"""Inspects a model as TFLM runs it: memory map, arena on a target, and lower bounds of the head."""
 
 from __future__ import annotations
 

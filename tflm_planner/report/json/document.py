@@ -1,5 +1,4 @@
-"""Turns reports, inspections, verdicts and arenas into plain JSON types, as defined by the modules
-of types.
+"""Makes JSON of reports, inspections, verdicts and arenas, with the types of the other modules.
 
 It must not know files: the caller dumps the result.
 """

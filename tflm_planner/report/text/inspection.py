@@ -1,5 +1,4 @@
-"""Renders an inspection as plain text for a terminal: operators, live bytes as bars, the peak, the
-limits.
+"""Renders an inspection as plain text: operators, live bytes as bars, the peak, the limits.
 
 It must not know colours, terminals or files: it returns a string, safe as
 `report.text.report` says.

@@ -1,5 +1,4 @@
-"""Makes text from a model that someone else made safe for a terminal and for a spreadsheet, and the
-lines about what cannot run."""
+"""Escapes text from foreign models for terminals and spreadsheets; lines about what cannot run."""
 
 from __future__ import annotations
 

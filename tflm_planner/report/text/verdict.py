@@ -1,5 +1,4 @@
-"""Renders the verdict of `verify` on two models: the check of each runtime, their arenas, and the
-conclusion."""
+"""Renders the verdict of `verify` on two models: each runtime's check, arenas, and conclusion."""
 
 from __future__ import annotations
 

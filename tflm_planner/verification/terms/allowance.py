@@ -1,5 +1,4 @@
-"""Limits how much a proof may compute, by the size of the file, regardless of the shapes that it
-declares.
+"""Limits how much a proof may compute: by the file's size, regardless of the shapes it declares.
 
 A file of a kilobyte can declare a tensor of a billion elements, or a loop of a billion iterations.
 The limits count what runs, including iterations of loops. An element takes about two microseconds

@@ -1,5 +1,4 @@
-"""Cells of a memory, one for each byte: which element lies there, and which byte of that element it
-is.
+"""Cells of a memory, one for each byte: which byte of which element lies there.
 
     element |   x0   |   x0   |   x1   |   x2   | ..
     byte    | 0 of 2 | 1 of 2 | 0 of 2 | 1 of 4 | ..    an int16, half of one, a quarter of another

@@ -1,5 +1,4 @@
-"""Compares original and result as terms: equal for every input, except for a probability that is
-computed.
+"""Compares original and result as terms: equal for every input, with a known error probability.
 
     original --separate tensors--------------------> terms of its outputs and its state
     result   --separate tensors, or in its arena---> the same?

@@ -1,5 +1,4 @@
-"""Where tensors and scratch of a model lie: as its plan says, else as TFLM's planner places
-them."""
+"""Where a model's tensors and scratch lie: by its plan, else where TFLM's planner puts them."""
 
 from __future__ import annotations
 

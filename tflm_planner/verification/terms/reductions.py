@@ -1,5 +1,4 @@
-"""Terms of reductions over axes, and of operators whose elements depend on a whole row, such as
-SOFTMAX."""
+"""Terms of reductions over axes, and of operators on whole rows, such as SOFTMAX."""
 
 from __future__ import annotations
 

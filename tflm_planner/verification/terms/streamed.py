@@ -1,5 +1,4 @@
-"""Proves a model that was split for streamed input: front and back run on terms as an application
-runs them.
+"""Proves a split model: front and back run on terms, as an application runs them.
 
     back's arena  | boundary .. | the front's arena ("room") | ...    one row of cells
     each strip    rows -> front -> its rows are appended to the boundary; at the end, the back

@@ -18,8 +18,8 @@ GEOMETRY = (
     "padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor",
     "depth_multiplier", "keep_num_dims", "asymmetric_quantize_inputs",
 )  # fmt: skip
-"""Options that keys leave out, because they decide which elements are summed up, which the sums
-themselves show, or because they have no effect for integers."""
+"""Options that keys leave out. Some decide which elements are summed up, so that the sums already
+depend on them; the others have no effect for integers."""
 
 
 def _rescaling(op: Op, scales: tuple[float, ...]) -> str:
