@@ -124,7 +124,7 @@ def _say(message: str) -> None:
 
 
 @contextmanager
-def heeding(stop: Stop) -> Generator[None]:
+def stop_on_ctrl_c(stop: Stop) -> Generator[None]:
     """Ctrl-C ends the search of `stop` inside, not the program. Where the caller has a handler of
     their own, or is in another thread than the main one, all stays as it is."""
     is_main = threading.current_thread() is threading.main_thread()
