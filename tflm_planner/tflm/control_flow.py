@@ -121,7 +121,7 @@ class Branching:
     def idle_spans(
         self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Span]]:
-        """As the function `idle_spans` below, for an IF."""
+        """What the function `idle_spans` below yields, for one IF."""
         entries = [span[0] for _, span in self.branches]
         ends = [span[1] for _, span in self.branches]
         for x in dict.fromkeys(t for t in self.op.inputs[1:] if t is not None):
@@ -143,8 +143,9 @@ class Branching:
                     yield from ((t, w) for w in self.op.outputs)
 
     def same_places(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """As the function `same_places` below, for an IF. An input equals its operand while both
-        live; whatever a branch writes over its input needs a permit against the operand too."""
+        """What the function `same_places` below yields, for one IF. An input equals its operand
+        while both live; a tensor that a branch writes over its input needs a permit against the
+        operand too."""
         for graph, _ in self.branches:
             for x, i in zip(self.op.inputs[1:], graph.inputs, strict=True):
                 if x is not None and not x.is_constant and sum(t is i for t in graph.inputs) == 1:

@@ -298,7 +298,7 @@ def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _idle_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Such pairs in which at least one tensor has idle scopes."""
+    """Pairs as in `never_together` in which at least one tensor has idle scopes."""
     needed = {t: _needed_scopes(timeline, t) for t in timeline.planned}
     loose = [t for t in timeline.planned if t in timeline.idle]
     for i, a in enumerate(loose):

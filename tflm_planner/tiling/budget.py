@@ -182,8 +182,8 @@ class SearchBudget:
     ds_cnn, vww and darts; without any patches, an image with few rows and wide windows needs 1.6
     times the bytes (tests/tiling/test_patches.py)."""
     spelled_models: int = 40
-    """Number of smallest models for which other spellings are tried: what became the best model of
-    vww was about the 30th before. None: mnv2 own +1.3 %, vww own +0.7 %, front of kws +3.3 %;
+    """Number of smallest models for which other spellings are tried: the best model of vww was made
+    from about the 30th smallest. None: mnv2 own +1.3 %, vww own +0.7 %, front of kws +3.3 %;
     halved: front of ds_cnn +1.4 %, no change on cells, kws, mnv2, resnet_q and vww."""
     spelled_fully: int = 12
     """Number of smallest models for which other spellings are tried with full plans, whatever first

@@ -105,8 +105,8 @@ def _shift_range(node: Node, index: dict[int, int], start: int) -> Node:
 
 
 def peak_lower_bound(dag: Dag) -> int:
-    """A lower bound on the peak of any order: the node that needs most, counting all that must live
-    during it.
+    """A lower bound on the peak of any order: the largest number of bytes that must be live, in
+    every order, while one node runs.
 
     Exact at gates. A segment whose order is free is bounded by `segment_bound`.
     """

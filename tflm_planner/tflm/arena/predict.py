@@ -45,7 +45,7 @@ class Arena:
     planning_temp: int
     """Temporary memory of the memory planner."""
     prepare_temp: int
-    """Temporary memory of the operator whose Prepare needs most."""
+    """The largest temporary memory that the Prepare of one operator needs."""
     need_plan: int
     """Bytes that planning needs, including the tail at that time."""
     need_prepare: int

@@ -49,7 +49,7 @@ class TempBuffer:
 
 
 PrepareStep = PersistentAllocation | TempBuffer | Tensor
-"""A tensor stands for its fetch."""
+"""One step of an operator's Prepare. A tensor means that Prepare fetches this tensor."""
 
 
 def scale_count_of(tensor: Tensor) -> int:

@@ -65,7 +65,7 @@ class CmsisNn(ReferenceKernels):
         return (BUILD_2022 if target.is_arduino_2023 else _BUILDS.get(target.extension, PLAIN),)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """One for each of three extensions, and that of 2022."""
+        """One build for each of three instruction set extensions, and the build of 2022."""
         return (DSP, PLAIN, MVE, BUILD_2022)
 
     def variants(self, target: Target) -> tuple[Target, ...]:

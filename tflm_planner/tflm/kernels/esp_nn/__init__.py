@@ -105,7 +105,7 @@ class EspNn(PlainEspNn):
 
 
 def libraries() -> tuple[EspNn, ...]:
-    """One for each release that was read, and one for builds that do not name a release."""
+    """One library for each release that was read, and one for builds that name no release."""
     return tuple(map(EspNn, (None, *RELEASES)))
 
 

@@ -43,7 +43,8 @@ class EspNnBuild(KernelBuild):
     release: Release
 
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
-        """That of the reference if its kernel runs, or one that reads no later; otherwise None."""
+        """The order of the reference kernel if that runs, or another that reads no later; otherwise
+        None."""
         by_reference = window.element != 1 or element_type(op, 1) == "int4"
         if by_reference or (not window.undilated and op.kind in CONVOLUTIONS):
             return (ELEMENTWISE,)
