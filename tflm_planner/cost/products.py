@@ -2,10 +2,10 @@
 
     reference   one multiplication at a time, the window checked at every tap
     plain, dsp  CMSIS-NN: columns copied, two rows x two channels at a time, steps of 16, 4, 1
-    mve         CMSIS-NN: four rows at a time, 16 elements a step
+    mve         CMSIS-NN: four rows at a time, 16 elements per step
 
-Read from CMSIS-NN 4ab83cc and TFLM 90b983c. A count is a number of times that a piece of code
-runs; what the piece costs is a constant that the fit finds. This module must not know constants.
+Read from CMSIS-NN 4ab83cc and TFLM 90b983c. A count says how often a piece of code runs; its cost
+is a constant that the fit finds. This module must not know constants.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tflm_planner.cost.windows import WindowCounts, kept_rows, spread_inside, wi
 _BLOCK = 124
 """Channels that the MVE depthwise kernel handles at a time."""
 _SPREAD_ABOVE = 1
-"""Output channels above which the MVE kernel spreads a single input channel over all of them, and
-runs a convolution."""
+"""With more output channels than this, the MVE kernel copies a single input channel to all of them
+and runs a convolution."""
 _REVERSE_ABOVE = 16
-"""Input channels above which TRANSPOSE_CONV of a small stride is a convolution by reversed
-weights."""
+"""With more input channels than this, TRANSPOSE_CONV with a small stride runs as a convolution with
+reversed weights."""
 _LONG = 512
-"""16-bit columns above this sum up in 64 bits, by parts."""
+"""16-bit columns longer than this are summed in 64 bits, in parts."""
 _LONG_COUNTS = (
     "mac",
     "slow",
@@ -45,7 +45,7 @@ def _up(value: int, unit: int) -> int:
 
 
 _WEIGHT_SUMS = ("pair", "pair_weight")
-"""Counts of a product that stand for sums of its weights."""
+"""Counts of a product that stand for summing its weights."""
 
 
 def _gemm(rows: int, out: int, column: int, family: KernelFamily) -> Counts:
@@ -68,7 +68,7 @@ def _gemm(rows: int, out: int, column: int, family: KernelFamily) -> Counts:
 
 
 def _column_counts(w: WindowCounts, depth: int) -> Counts:
-    """Columns gathered tap by tap."""
+    """Copying the columns, tap by tap."""
     outside = w.pixels * w.taps - w.inside
     return {
         "column": w.pixels, "column_row": w.pixels * w.kernel[0], "tap": w.inside,
@@ -248,7 +248,7 @@ def dense(case: Case, family: KernelFamily) -> Work:
     if family == "reference" or kind not in ("int8", "int16"):
         return Work(f"dense{suffix}", {"mac": macs, "output": rows * out, "row": rows}, macs)
     if kind == "int8" and len(case.result.shape) > 2 and column % 4 == 0:
-        # As a convolution of 1x1; the one scale, if so, is repeated for every channel.
+        # Runs as a 1x1 convolution; a single scale is first repeated for every channel.
         spread = {"spread_scale": out} if weights.scales <= 1 else {}
         return Work("dense_rows", {**_gemm(rows, out, column, family), **spread}, macs)
     return Work(f"dense{suffix}", {"row": rows, **_vector(rows, out, column, family)}, macs)
@@ -269,7 +269,7 @@ def _vector(rows: int, out: int, column: int, family: KernelFamily) -> Counts:
 
 
 def matmul(case: Case, family: KernelFamily) -> Work:
-    """BATCH_MATMUL: operands are transposed first where they do not lie as the kernel wants."""
+    """BATCH_MATMUL: operands are transposed first if their layout is not that of the kernel."""
     x, y, result = case.operand(0), case.operand(1), case.result
     if x is None or y is None or len(result.shape) < 2 or len(x.shape) < 2:
         return Work("other", _sizes(case), 0)
@@ -320,7 +320,7 @@ def transpose_conv(case: Case, family: KernelFamily) -> Work:
 
 
 def _spread(case: Case, family: KernelFamily) -> Counts:
-    """arm_transpose_conv_s8: rows of sums; four input pixels, then two, then one, at a time."""
+    """arm_transpose_conv_s8: rows of sums; four input pixels at a time, then two, then one."""
     out, kh, kw, depth = case.inputs[1].shape if case.inputs[1] is not None else (0, 0, 0, 0)
     batch, height, width, _ = case.data.shape
     stride_h, stride_w = case.option("strideH", 1), case.option("strideW", 1)

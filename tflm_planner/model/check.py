@@ -1,7 +1,8 @@
 """Checks whether a model could run, to find damaged files and faulty passes.
 
-Calls of sub-graphs, shapes and data of tensors, options and operands of operators, one producer a
-tensor and nothing read before it is written. It must not change models, nor know TFLM.
+It checks calls of sub-graphs, shapes and data of tensors, options and operands of operators, that
+a tensor has one producer, and that nothing is read before it is written. It must not change models,
+nor know TFLM.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from tflm_planner.model.schema import element_bits, own_options
 from tflm_planner.support.errors import ModelError
 
 LARGEST_TENSOR = 1 << 31
-"""Bytes. A declared size from here on cannot be meant for a microcontroller."""
+"""Bytes. A declared size of this or more cannot be meant for a microcontroller."""
 MOST_AXES = 32
-"""No kernel takes more than 8; far beyond, the shape is damage."""
+"""No kernel takes more than 8 axes; a shape with more than this is damaged."""
 MOST_SCOPES = 100_000
-"""The most operators that may run, the bodies of calls counted at every call: TFLM visits each of
-them when it plans."""
+"""Largest number of operators of a graph, where the operators of a called graph count again at
+every call: TFLM visits each of them when it plans."""
 DEEPEST_CALLS = 64
-"""Levels of control flow in control flow. TFLM recurses once for each."""
+"""Largest depth of nested control flow. TFLM recurses once for each level."""
 
 
 def check(model: Model) -> None:
@@ -42,7 +43,7 @@ def check(model: Model) -> None:
 
 
 def _check_calls(model: Model) -> None:
-    """Control flow refers to graphs of this model, and none calls itself."""
+    """Check that control flow refers to graphs of this model, and that no graph calls itself."""
     owned = set(model.graphs)
     state: dict[Graph, bool] = {}  # graph -> True while its calls are being walked
     stack: list[tuple[Graph, Iterator[Graph]]] = []
@@ -75,7 +76,7 @@ def _check_calls(model: Model) -> None:
 
 
 def _scopes(graph: Graph, scopes_of: dict[Graph, int]) -> int:
-    """Operators that run in the graph, with those of the graphs it calls."""
+    """Number of operators that a graph runs, including those of the graphs that it calls."""
     scopes = len(graph.ops) + sum(1 + scopes_of[c] for op in graph.ops for c in op.called_graphs())
     if scopes > MOST_SCOPES:
         raise ModelError(
@@ -140,8 +141,8 @@ required)."""
 
 
 def _check_operators(graph: Graph) -> None:
-    """Check that operators carry the options of their kind, and enough operands where their meaning
-    is used."""
+    """Check that operators have the options of their kind and, if the package uses the meaning of
+    the kind, enough operands."""
     for i, op in enumerate(graph.ops):
         options_name, required, least = _SHAPES_OF_OPERATORS.get(op.kind) or (
             own_options(op.kind),
@@ -164,8 +165,8 @@ def _check_operators(graph: Graph) -> None:
 
 
 def _check_order(graph: Graph) -> None:
-    """Check that a tensor has one producer at most, that nothing is read before it is written, and
-    that links are consistent."""
+    """Check that a tensor has at most one producer, that nothing is read before it is written, and
+    that `producer` and `consumers` are consistent."""
     writers: dict[Tensor, int] = {}
     inputs = set(graph.inputs)
     for i, op in enumerate(graph.ops):

@@ -2,8 +2,8 @@
 fetches, scratch, the order in which they read and write, and where they are known to be wrong.
 
     base          the interface: what the rest of the tool asks of a kernel library
-    reference/    TFLM's own kernels, the answer to everything
-    cmsis_nn/     CMSIS-NN: where it is not like the reference
+    reference/    TFLM's own kernels, the default for every question
+    cmsis_nn/     CMSIS-NN: only where it differs from the reference
     esp_nn/       ESP-NN, likewise, release by release
     conservative  any of the known libraries, and one that nobody has read
     contracts/    from orders of reads and writes to distances at which tensors may overlap
@@ -40,7 +40,7 @@ LIBRARIES: dict[str, KernelLibrary] = {}
 
 
 def register(library: KernelLibrary) -> None:
-    """Make a library known by its name: target files may then say `kernels = "NAME"`. Raises
+    """Register a library under its name: target files may then say `kernels = "NAME"`. Raises
     ValueError if the name is taken."""
     if library.name in LIBRARIES:
         raise ValueError(f"a kernel library called {library.name!r} is registered already")

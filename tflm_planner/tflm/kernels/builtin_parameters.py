@@ -1,4 +1,4 @@
-"""Sizes of the builtin parameters that TFLM parses for every operator, whatever its kernels are.
+"""Sizes of the builtin parameters that TFLM parses for every operator, independent of its kernels.
 
 Taken with sizeof from tflite-micro 90b983c for three layouts: bare-metal Arm (short enums), 32
 bits with long enums (Xtensa), and x86-64. Custom operators have none (`custom_ops`). This module
@@ -19,7 +19,7 @@ def _column(target: Target) -> int:
 
 
 _ENUM: Sizes = (1, 4, 4)
-"""Parameters that are one enum."""
+"""Parameters that consist of one enum."""
 _ENUM_BOOL: Sizes = (2, 8, 8)
 _NONE = (
     "ABS", "ADD_N", "ASSIGN_VARIABLE", "BATCH_TO_SPACE_ND", "BROADCAST_ARGS", "BROADCAST_TO",
@@ -53,9 +53,9 @@ _BYTES_ONLY = {
     "BATCH_MATMUL", "CUMSUM", "MEAN", "SUM", "REDUCE_ALL", "REDUCE_MAX", "REDUCE_MIN",
     "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR",
 }  # fmt: skip
-"""Parameters of nothing but booleans: alignment 1 everywhere."""
+"""Parameters that consist of booleans only: alignment 1 everywhere."""
 _SHORT_ALIGNMENT = {"FULLY_CONNECTED"}
-"""Enums and booleans only: alignment 1 where enums are short."""
+"""Parameters of enums and booleans only: alignment 1 where enums are short."""
 _ARDUINO_BUILTIN: dict[str, int] = {"CONV_2D": 24, "FULLY_CONNECTED": 4}
 _HOST_BUILTIN: dict[str, int] = {"FULLY_CONNECTED": 32}
 """Measured, because the Python package is two months younger than the sources. These parameters
@@ -66,7 +66,7 @@ BUILTINS = frozenset([*_NONE, *_BUILTIN])
 
 
 def builtin_parameters_size(op: Op, target: Target) -> tuple[int, int] | None:
-    """Size and alignment of the builtin parameters, None without."""
+    """Size and alignment of the builtin parameters; None if there are none."""
     sizes, column = _BUILTIN.get(op.kind), _column(target)
     if sizes is None:
         return None

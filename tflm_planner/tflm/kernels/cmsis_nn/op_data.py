@@ -1,5 +1,5 @@
-"""Which operators CMSIS-NN serves with kernels that use memory in their own way, and the sizes of
-their OpData.
+"""Which operators CMSIS-NN implements with kernels that use memory in their own way, and the sizes
+of their OpData.
 
 Taken with sizeof from tflite-micro 90b983c for 32 and 64 bits. This module must not know
 addresses.
@@ -17,7 +17,7 @@ _SIZES: dict[str, Sizes] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (912, 1008),
 }  # fmt: skip
 _NOT_IN_2023 = frozenset(("BATCH_MATMUL", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM"))
-"""Operators that CMSIS-NN did not yet serve in the Arduino library of 2023."""
+"""Operators that CMSIS-NN did not yet implement in the Arduino library of 2023."""
 _AS_REFERENCE_IN_2023 = frozenset(("FULLY_CONNECTED",))
 """Operators whose OpData in the Arduino library of 2023 is in the table of the reference."""
 
@@ -28,7 +28,7 @@ def serves(kind: str, target: Target) -> bool:
 
 
 def op_data_bytes(kind: str, target: Target) -> int | None:
-    """Bytes of OpData where CMSIS-NN's own kernel runs, None where it is as of the reference."""
+    """Bytes of OpData if CMSIS-NN's own kernel runs; None if they are those of the reference."""
     if not serves(kind, target) or (target.is_arduino_2023 and kind in _AS_REFERENCE_IN_2023):
         return None
     return _SIZES[kind][target.pointer == 8]

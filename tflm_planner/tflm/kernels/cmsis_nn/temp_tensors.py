@@ -1,4 +1,4 @@
-"""Which tensors the Prepare of a CMSIS-NN kernel fetches, where it is not as in the reference.
+"""The tensors that the Prepare of a CMSIS-NN kernel fetches, where they differ from the reference.
 
 Read from the Prepare functions of tflite-micro 90b983c, tensorflow/lite/micro/kernels/cmsis_nn.
 """
@@ -17,6 +17,6 @@ _FETCHED = {
 
 
 def own_temp_tensors(op: Op) -> list[Tensor]:
-    """The tensors that Prepare fetches, in order; one that is fetched twice is there twice."""
+    """The tensors that Prepare fetches, in order; a tensor fetched twice appears twice."""
     sequence = _FETCHED.get(op.kind)
     return temp_tensors(op) if sequence is None else named_tensors(op, sequence)

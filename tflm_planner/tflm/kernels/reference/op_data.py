@@ -35,12 +35,12 @@ _COMPRESSION: dict[str, Sizes] = {
     "ASSIGN_VARIABLE": (4, 4), "CONCATENATION": (64, 80), "CONV_2D": (64, 80),
     "DEPTHWISE_CONV_2D": (64, 80), "FULLY_CONNECTED": (56, 72), "TRANSPOSE_CONV": (80, 88),
 }  # fmt: skip
-"""Reference kernels that can decompress keep scratch indices too."""
+"""Reference kernels that can decompress also store scratch indices."""
 _ARDUINO: dict[str, Sizes] = {"FULLY_CONNECTED": (60, 60)}
 
 
 def op_data_bytes(kind: str, target: Target) -> int:
-    """Bytes of OpData, 0 without."""
+    """Bytes of OpData; 0 if there is none."""
     sizes = _CURRENT.get(kind, (0, 0))
     if target.compression:
         sizes = _COMPRESSION.get(kind, sizes)

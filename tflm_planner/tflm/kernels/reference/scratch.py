@@ -14,8 +14,8 @@ from tflm_planner.tflm.kernels.operands import element_type
 
 
 def scratch_requests(op: Op, pointer: int) -> tuple[int, ...]:
-    """Bytes of each request, empty ones included. pointer: bytes of one. The operator has operands
-    and results, and its parameters can be read."""
+    """Bytes of each request, empty ones included. pointer: bytes of a pointer. The operator must
+    have operands and results, and its parameters must be readable."""
     rule = _RULES.get(op.kind)
     return () if rule is None else tuple(rule(op, pointer))
 

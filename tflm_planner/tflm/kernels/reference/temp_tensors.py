@@ -1,6 +1,6 @@
-"""Which tensors the Prepare of a reference kernel fetches, in order.
+"""The tensors that the Prepare of a reference kernel fetches, in order.
 
-Every tensor fetched stays in temporary memory until Prepare ends, even one that the kernel freed.
+Every fetched tensor stays in temporary memory until Prepare ends, even one that the kernel frees.
 Read from the Prepare functions of tflite-micro 90b983c, tensorflow/lite/micro/kernels. This module
 must not know addresses, nor sizes (`persistent_allocations`).
 """
@@ -49,8 +49,8 @@ _FETCHED: dict[str, str] = {
     "TANH": "i0 i0 o0",
     "TFLite_Detection_PostProcess": "i0 i1 i2",
 }  # fmt: skip
-"""Tensors in the order in which Prepare fetches them: iN input, oN output, q0 the output of an
-int8 operator."""
+"""Tensors in the order in which Prepare fetches them: iN is an input, oN an output, q0 the output
+of an int8 operator."""
 KEPT_AFTER_LAST_FETCH: dict[str, Keeps] = {
     **dict.fromkeys(
         (
@@ -61,13 +61,13 @@ KEPT_AFTER_LAST_FETCH: dict[str, Keeps] = {
     ),
     **dict.fromkeys(("EMBEDDING_LOOKUP", "FULLY_CONNECTED"), "struct"),
 }  # fmt: skip
-"""Operators that allocate after their last fetch, and which part of the last fetched tensor they
-use from then on. All others fetch once more after they allocated, or are assumed to, which never
+"""Operators that allocate after their last fetch, and the part of the last fetched tensor that they
+use after that. All others fetch again after they allocated, or are assumed to, which never
 predicts too little."""
 
 
 def temp_tensors(op: Op) -> list[Tensor]:
-    """The tensors that Prepare fetches, in order; one that is fetched twice is there twice."""
+    """The tensors that Prepare fetches, in order; a tensor fetched twice appears twice."""
     inputs, kind = op.inputs, op.kind
     if kind == "ADD_N":
         return [t for t in (*inputs[:1], *op.outputs, *inputs[1:]) if t is not None]
@@ -82,7 +82,7 @@ def temp_tensors(op: Op) -> list[Tensor]:
 
 
 def named_tensors(op: Op, sequence: str) -> list[Tensor]:
-    """The tensors that a sequence such as "i0 i1 o0" names, without those that are omitted."""
+    """The tensors that a sequence such as "i0 i1 o0" names, without omitted ones."""
     present: list[Tensor] = []
     for word in sequence.split():
         index = int(word[1:])
