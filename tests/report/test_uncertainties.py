@@ -82,6 +82,10 @@ def test_a_plan_says_at_least_in_every_form(doubtful, tmp_path: Path, capsys) ->
         capsys,
     )  # fmt: skip
     assert done.code == 0, done.err  # nothing says that it does not fit
+    memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target(target)))
+    limited = api.PlanOptions(memory, verify=None, given_arena_limit=900 * 1024)
+    report = api.plan(path, options=limited).report
+    assert report.may_fit and not report.fits
     assert "at least" in done.out and done.out.startswith("NOT KNOWN TO FIT")
     texts = {report.suffix: report.read_text() for report in reports}
     for text in (done.out, *texts.values()):

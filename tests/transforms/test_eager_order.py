@@ -18,7 +18,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import COLUMNS, ROWS
 from tflm_planner.support.units import align_up
 from tflm_planner.transforms.tile.box_plan import Split
-from tflm_planner.transforms.tile.eager_order import eager_order, put_off
+from tflm_planner.transforms.tile.eager_order import eager_order, postpone
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 KINDS = {"conv_2d": 4, "depthwise_conv_2d": 4, "add": 3, "mul": 1, "relu": 2, "concatenation": 3,
@@ -62,7 +62,7 @@ def test_orders_are_valid_and_put_off_keeps_less(seed: int, steps: int) -> None:
         asked.append(op)
         waiting.remove(op)
     early = eager_order(asked)
-    late = put_off(early)
+    late = postpone(early)
     assert is_valid(ops, early) and is_valid(ops, late)
     assert max(between(late).values()) <= max(between(early).values())
 
@@ -106,9 +106,9 @@ def test_what_makes_more_than_it_ends_is_put_off() -> None:
     chain.graph.op("ADD", [chain.x, both], [total], "AddOptions", version=2)
     first, grow, next_, add, shrink, last = read_model(chain.finish(total)).main.ops
     ops = [first, grow, next_, add, shrink, last]
-    assert put_off(ops) == [first, next_, add, grow, shrink, last]
+    assert postpone(ops) == [first, next_, add, grow, shrink, last]
     wide, one, *rest = read_model(fan().finish()).main.ops
-    assert put_off([wide, one, *rest]) == [wide, one, *rest]
+    assert postpone([wide, one, *rest]) == [wide, one, *rest]
 
 
 def windows(*sizes: int) -> bytes:

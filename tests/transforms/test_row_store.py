@@ -10,7 +10,7 @@ import pytest
 from tests.models.build import Net
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.serde import read_model
-from tflm_planner.transforms.row_loop.store import Pace, RowStore, is_view, store_of
+from tflm_planner.transforms.row_loop.store import LoopProgress, RowStore, is_view, store_of
 
 ROWS, ROW = 12, 10
 """Rows of the input, and bytes of each."""
@@ -28,13 +28,13 @@ def ends_of(height: int, width: int) -> tuple[Tensor, Tensor]:
     return main.inputs[0], main.outputs[0]
 
 
-def overwrites(store: RowStore, pace: Pace, lead: int) -> bool:
+def overwrites(store: RowStore, progress: LoopProgress, lead: int) -> bool:
     """Whether a turn writes over rows that the next one reads, with `lead` rows before the input.
 
     Turns write one behind the other; what would begin before the store is written at its begin."""
-    for turn in range(pace.turns - 1):
-        end = max(store.first + turn * pace.step, 0) + pace.step
-        row = max((turn + 1) * pace.taken - pace.late, 0)
+    for turn in range(progress.turns - 1):
+        end = max(store.first + turn * progress.step, 0) + progress.step
+        row = max((turn + 1) * progress.taken - progress.lag, 0)
         if row < ROWS and end > (lead + row) * ROW:
             return True
     return False
@@ -45,16 +45,16 @@ def overwrites(store: RowStore, pace: Pace, lead: int) -> bool:
 def test_the_input_lies_as_low_as_it_can(seed: int, aligned: bool) -> None:
     draw = random.Random(seed)
     rows, width = draw.choice((1, 2, 3)), draw.choice((3, 5, 8, 10, 13, 30))
-    taken, late = draw.choice((1, 2, 3)), draw.choice((0, 1, 2))
+    taken, lag = draw.choice((1, 2, 3)), draw.choice((0, 1, 2))
     height = ROWS // taken * rows
     skipped = draw.choice((0, 1, 2)) * rows * width
     turns = -(-(height * width + skipped) // (rows * width))
-    pace = Pace(turns, taken, 0, late, rows * width, skipped)
+    progress = LoopProgress(turns, taken, 0, lag, rows * width, skipped)
     source, result = ends_of(height, width)
-    store = store_of(source, result, pace, shared=True, aligned=aligned, backwards=False)
+    store = store_of(source, result, progress, shared=True, aligned=aligned, backwards=False)
     assert (
         store is not None and store.shared and (aligned or is_view(store, result, backwards=False))
     )
-    assert store.lead == next(n for n in count() if not overwrites(store, pace, n))
+    assert store.lead == next(n for n in count() if not overwrites(store, progress, n))
     assert store.start == store.first + skipped
     assert store.size >= store.start + result.elements and store.rows >= store.lead + ROWS

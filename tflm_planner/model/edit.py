@@ -68,7 +68,7 @@ def keep_only(model: Model, main: Graph) -> None:
     _drop_description(model)
 
 
-def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
+def remove_first_operators(model: Model, front: Collection[Op], boundary: Tensor) -> None:
     """Remove the first operators (`front`) of the main graph. Their last one produces `boundary`,
     which becomes the only input. The description of the model before (signatures, metadata) is
     removed."""
@@ -147,7 +147,7 @@ def rename(owner: Tensor | Graph, name: str) -> None:
     owner.raw.name = b"" if name else None
 
 
-def lend_names(model: Model, names: Sequence[str]) -> None:
+def set_names_for_reports(model: Model, names: Sequence[str]) -> None:
     """Give tensors, for reports, the names that the file no longer has. The model must not be
     written afterwards."""
     for tensor, name in zip(model.tensors(), names, strict=True):
@@ -161,7 +161,7 @@ def number_origins(model: Model) -> None:
         op.origins = frozenset({place})
 
 
-def lend_origins(model: Model, origins: Sequence[frozenset[int]]) -> None:
+def set_origins(model: Model, origins: Sequence[frozenset[int]]) -> None:
     """Give the operators of the main graph their origins, which a file does not hold."""
     for op, places in zip(model.main.ops, origins, strict=True):
         op.origins = places
@@ -186,7 +186,7 @@ def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:
     tensor.buffer = buffer
 
 
-def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
+def replace_input_or_output(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
     """Replace the graph input or output `end` by `other`, in signatures too."""
     for ends in (graph.inputs, graph.outputs):
         ends[:] = [other if t is end else t for t in ends]

@@ -8,7 +8,7 @@ from tflm_planner.model.ir import Graph, Op
 from tflm_planner.model.operator_rules import Fault
 
 
-def _misfit(graph: Graph, given: int, expected: int) -> Fault:
+def _signature_fault(graph: Graph, given: int, expected: int) -> Fault:
     """What is wrong if a graph does not have `given` inputs and `expected` outputs."""
     if (len(graph.inputs), len(graph.outputs)) == (given, expected):
         return None
@@ -18,9 +18,9 @@ def _misfit(graph: Graph, given: int, expected: int) -> Fault:
     )
 
 
-def _first_misfit(op: Op, name: str, given: int, expected: int) -> Fault:
+def _first_fault(op: Op, name: str, given: int, expected: int) -> Fault:
     graphs = op.graphs.get(name, [])
-    return next((fault for g in graphs if (fault := _misfit(g, given, expected))), None)
+    return next((fault for g in graphs if (fault := _signature_fault(g, given, expected))), None)
 
 
 def loop(op: Op) -> Fault:
@@ -28,7 +28,7 @@ def loop(op: Op) -> Fault:
     carried = len(op.inputs)
     if carried != len(op.outputs):
         return f"carries {carried} tensors from turn to turn, but has {len(op.outputs)} results"
-    return _first_misfit(op, "condSubgraphIndex", carried, 1) or _first_misfit(
+    return _first_fault(op, "condSubgraphIndex", carried, 1) or _first_fault(
         op, "bodySubgraphIndex", carried, carried
     )
 
@@ -38,11 +38,11 @@ def branches(op: Op) -> Fault:
     if not op.inputs:
         return "has no condition"
     given, expected = len(op.inputs) - 1, len(op.outputs)
-    return _first_misfit(op, "thenSubgraphIndex", given, expected) or _first_misfit(
+    return _first_fault(op, "thenSubgraphIndex", given, expected) or _first_fault(
         op, "elseSubgraphIndex", given, expected
     )
 
 
 def start(op: Op) -> Fault:
     """CALL_ONCE: the graph only sets variables, so it takes and returns nothing."""
-    return _first_misfit(op, "initSubgraphIndex", 0, 0)
+    return _first_fault(op, "initSubgraphIndex", 0, 0)

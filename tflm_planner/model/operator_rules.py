@@ -75,10 +75,10 @@ def sizes(*fields: str) -> Rule:
 
 def same_elements(op: Op) -> Fault:
     """The result has as many elements as the first operand."""
-    return _misfit(op, _shape(op.inputs[0]))
+    return _result_size_fault(op, _shape(op.inputs[0]))
 
 
-def _misfit(op: Op, shape: Sequence[int]) -> Fault:
+def _result_size_fault(op: Op, shape: Sequence[int]) -> Fault:
     """The first result has as many elements as a tensor of `shape`, which the operator computes."""
     result = op.outputs[0]
     if math.prod(shape) == result.elements:
@@ -94,7 +94,7 @@ def broadcast(op: Op) -> Fault:
     joined = tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
     if any(n not in (1, m) for s in padded for n, m in zip(s, joined, strict=True)):
         return Misfit(f"joins operands of shapes that do not fit: {', '.join(map(_text, shapes))}")
-    return _misfit(op, joined)
+    return _result_size_fault(op, joined)
 
 
 def _bad_axis(axes: Sequence[int], rank: int) -> Fault:
@@ -177,7 +177,7 @@ def fully_connected(op: Op) -> Fault:
         return f"has weights of shape {_text(weights)}"
     if data.elements % weights[1]:
         return Misfit(f"has weights of {_text(weights)} for data of {_text(_shape(data))}")
-    return _misfit(op, (data.elements // weights[1], weights[0]))
+    return _result_size_fault(op, (data.elements // weights[1], weights[0]))
 
 
 def batch_matmul(op: Op) -> Fault:
@@ -196,12 +196,12 @@ def reduction(op: Op) -> Fault:
     """The reduced axes exist; the result has the elements of the other axes."""
     axes, shape = integers(op.inputs[1]), _shape(op.inputs[0])
     if axes is None or not shape:
-        return None if shape else _misfit(op, ())
+        return None if shape else _result_size_fault(op, ())
     fault = _bad_axis(axes, len(shape))
     if fault is not None:
         return fault
     reduced = {a % len(shape) for a in axes}
-    return _misfit(op, [n for a, n in enumerate(shape) if a not in reduced])
+    return _result_size_fault(op, [n for a, n in enumerate(shape) if a not in reduced])
 
 
 def transpose(op: Op) -> Fault:
@@ -226,7 +226,7 @@ def concatenation(op: Op) -> Fault:
     alike = all(s[a] == n for s in shapes for a, n in enumerate(joined) if a != axis % len(out))
     if not alike:
         return Misfit(f"joins shapes that do not fit: {', '.join(map(_text, shapes))}")
-    return _misfit(op, joined)
+    return _result_size_fault(op, joined)
 
 
 def pack(op: Op) -> Fault:
@@ -238,7 +238,7 @@ def pack(op: Op) -> Fault:
     if len({*shapes}) > 1:
         return Misfit(f"packs different shapes: {', '.join(map(_text, shapes))}")
     rank = len(shapes[0]) + 1
-    return _bad_axis([op.options.axis], rank) or _misfit(op, (count, *shapes[0]))
+    return _bad_axis([op.options.axis], rank) or _result_size_fault(op, (count, *shapes[0]))
 
 
 def unpack(op: Op) -> Fault:
@@ -334,7 +334,7 @@ def padding(op: Op) -> Fault:
         return None
     if len(pads) != 2 * len(shape) or min(pads, default=0) < 0:
         return f"pads {_text(shape)} by {pads}"
-    return _misfit(op, [n + pads[2 * a] + pads[2 * a + 1] for a, n in enumerate(shape)])
+    return _result_size_fault(op, [n + pads[2 * a] + pads[2 * a + 1] for a, n in enumerate(shape)])
 
 
 def gather(op: Op) -> Fault:
@@ -350,7 +350,7 @@ def gather(op: Op) -> Fault:
     if rows is not None and any(not 0 <= r < shape[axis] for r in rows):
         return f"takes rows {min(rows)} to {max(rows)} of {shape[axis]}"
     axis %= len(shape)
-    return _misfit(op, (*shape[:axis], *indices[batches:], *shape[axis + 1 :]))
+    return _result_size_fault(op, (*shape[:axis], *indices[batches:], *shape[axis + 1 :]))
 
 
 def resize(op: Op) -> Fault:
@@ -359,7 +359,7 @@ def resize(op: Op) -> Fault:
     if sizes is not None and (len(sizes) != 2 or min(sizes) < 1):
         return f"resizes to {sizes}"
     rows = sizes or list(out[1:3])
-    return _misfit(op, (shape[0], *rows, shape[3]))
+    return _result_size_fault(op, (shape[0], *rows, shape[3]))
 
 
 def blocks(op: Op) -> Fault:
@@ -390,4 +390,4 @@ def svdf(op: Op) -> Fault:
     shapes = [_shape(t) for t in op.inputs[:3]]
     if any(len(s) != 2 for s in shapes) or rank < 1 or shapes[1][0] % rank:
         return f"has rank {rank} and operands of {', '.join(map(_text, shapes))}"
-    return _misfit(op, (shapes[0][0], shapes[1][0] // rank))
+    return _result_size_fault(op, (shapes[0][0], shapes[1][0] // rank))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tflm_planner.model.edit import lend_origins
+from tflm_planner.model.edit import set_origins
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import TilePermission
@@ -209,7 +209,7 @@ def _explain_terms(planned: PlannedFile, terms: TermsProof) -> Refusal:
 def _operators_with(file: bytes, origins: Sequence[frozenset[int]]) -> list[Op]:
     """The operators of a file's main graph, with the given origins."""
     model = read_model(file)
-    lend_origins(model, origins)
+    set_origins(model, origins)
     return model.main.ops
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 Reason = Literal["interrupted", "time limit"]
 
-SAID: dict[Reason, str] = {
+REASON_TEXTS: dict[Reason, str] = {
     "interrupted": "interrupted: this is the best found until then",
     "time limit": "stopped by --time-limit: this is the best found until then",
 }
@@ -105,7 +105,7 @@ class Stop:
     @property
     def notes(self) -> tuple[str, ...]:
         """Lines for a report if a search was cut short; empty if not."""
-        return () if self.reason is None else (SAID[self.reason],)
+        return () if self.reason is None else (REASON_TEXTS[self.reason],)
 
 
 class PartOfStop(Stop):

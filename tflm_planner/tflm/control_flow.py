@@ -118,10 +118,10 @@ class Branching:
     whole: Span
     branches: tuple[tuple[Graph, Span], ...]
 
-    def idle_spans(
+    def unneeded_spans(
         self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Span]]:
-        """What the function `idle_spans` below yields, for one IF."""
+        """What the function `unneeded_spans` below yields, for one IF."""
         entries = [span[0] for _, span in self.branches]
         ends = [span[1] for _, span in self.branches]
         for x in dict.fromkeys(t for t in self.op.inputs[1:] if t is not None):
@@ -174,7 +174,7 @@ def if_calls(
     return branchings
 
 
-def idle_spans(
+def unneeded_spans(
     call: LoopCall, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
 ) -> Iterator[tuple[Tensor, Span]]:
     """(tensor, scopes at which TFLM counts it as live although its bytes are not needed).
@@ -189,7 +189,7 @@ def idle_spans(
 
 
 def same_places(
-    call: LoopCall, idle: Mapping[Tensor, list[Span]]
+    call: LoopCall, unneeded: Mapping[Tensor, list[Span]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of tensors that may lie in the same place, because they are equal whenever both are
     needed."""
@@ -200,7 +200,11 @@ def same_places(
         input_is_copied = steady or not any(t is b for t in body.outputs)
         output_is_made = steady or not any(t is o for t in body.inputs)
         yield w, c
-        if x is not None and not x.is_constant and (steady or dead_once_copied in idle.get(x, ())):
+        if (
+            x is not None
+            and not x.is_constant
+            and (steady or dead_once_copied in unneeded.get(x, ()))
+        ):
             yield x, w
             yield x, c
             if input_is_copied:

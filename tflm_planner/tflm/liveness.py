@@ -24,7 +24,7 @@ from tflm_planner.ops.window import in_rows
 from tflm_planner.support.errors import ModelError
 from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm.aliases import EqualPair, copies, equal_tensors
-from tflm_planner.tflm.control_flow import idle_spans, if_calls, same_places, while_calls
+from tflm_planner.tflm.control_flow import if_calls, same_places, unneeded_spans, while_calls
 from tflm_planner.tflm.greedy import ONLINE, Request
 from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tflm.kernels.scratch import ScratchModel
@@ -88,9 +88,9 @@ class Timeline:
 
     planned: the tensors that get memory, in file order (sub-graph by sub-graph). ops: the operators
     in file order. scopes: first and last scope of each call of an operator; entered: the same for
-    each graph, from the scope at which its inputs are written. idle: scopes at which TFLM counts a
-    tensor as live although its bytes are not needed (see `control_flow`). sizes: bytes of each
-    planned tensor, rounded up to 16.
+    each graph, from the scope at which its inputs are written. unneeded: scopes at which TFLM
+    counts a tensor as live although its bytes are not needed (see `control_flow`). sizes: bytes of
+    each planned tensor, rounded up to 16.
     """
 
     ops: list[Op]
@@ -103,7 +103,7 @@ class Timeline:
     entered: dict[Graph, list[tuple[int, int]]] = field(
         default_factory=dict[Graph, list[tuple[int, int]]]
     )
-    idle: dict[Tensor, list[tuple[int, int]]] = field(
+    unneeded: dict[Tensor, list[tuple[int, int]]] = field(
         default_factory=dict[Tensor, list[tuple[int, int]]]
     )
 
@@ -187,12 +187,12 @@ def _mark(graph: Graph, scope: int, timeline: Timeline) -> int:
 def _find_idle(timeline: Timeline) -> None:
     last = {key: span.last for key, span in timeline.spans.items()}
     loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
-    idle = [s for call in loops for s in idle_spans(call, last, timeline.graph_outputs)]
+    unneeded = [s for call in loops for s in unneeded_spans(call, last, timeline.graph_outputs)]
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
-        idle += choice.idle_spans(last, timeline.graph_outputs)
-    for tensor, span in idle:
+        unneeded += choice.unneeded_spans(last, timeline.graph_outputs)
+    for tensor, span in unneeded:
         if tensor in last and span[0] <= span[1]:
-            timeline.idle.setdefault(tensor, []).append(span)
+            timeline.unneeded.setdefault(tensor, []).append(span)
 
 
 def planning_problem(
@@ -264,7 +264,7 @@ def loop_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of planned tensors that the copies of a WHILE or an IF make equal whenever both are
     needed; see `control_flow`."""
     loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
-    pairs = [pair for call in loops for pair in same_places(call, timeline.idle)]
+    pairs = [pair for call in loops for pair in same_places(call, timeline.unneeded)]
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
         pairs += choice.same_places()
     for a, b in pairs:
@@ -293,16 +293,16 @@ def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
         for a, b in choice.over_by_then(last, timeline.graph_outputs):
             if b in last:
                 yield a, b
-    if timeline.idle:
+    if timeline.unneeded:
         yield from _idle_pairs(timeline)
 
 
 def _idle_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs as in `never_together` in which at least one tensor has idle scopes."""
+    """Pairs as in `never_together` in which at least one tensor has unneeded scopes."""
     needed = {t: _needed_scopes(timeline, t) for t in timeline.planned}
-    loose = [t for t in timeline.planned if t in timeline.idle]
+    loose = [t for t in timeline.planned if t in timeline.unneeded]
     for i, a in enumerate(loose):
-        others = (t for t in timeline.planned if t not in timeline.idle)
+        others = (t for t in timeline.planned if t not in timeline.unneeded)
         for b in (*loose[i + 1 :], *others):
             live_together = _spans_intersect(timeline.span(a), timeline.span(b))
             if live_together and not any(_meet(p, q) for p in needed[a] for q in needed[b]):
@@ -313,7 +313,7 @@ def _needed_scopes(timeline: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
     """The scopes at which a tensor's bytes are needed."""
     span = timeline.span(tensor)
     needed = [(span.first, span.last)]
-    for low, high in timeline.idle.get(tensor, ()):
+    for low, high in timeline.unneeded.get(tensor, ()):
         pieces = [(a, min(b, low - 1)) for a, b in needed]
         pieces += [(max(a, high + 1), b) for a, b in needed]
         needed = [(a, b) for a, b in pieces if a <= b]

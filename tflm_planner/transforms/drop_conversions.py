@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tflm_planner.model.edit import drop_operators, move_end, rename
+from tflm_planner.model.edit import drop_operators, rename, replace_input_or_output
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import is_shifted
 
@@ -113,7 +113,7 @@ def _is_plain(outer: Tensor, inner: Tensor) -> bool:
 
 def _drop_input_conversion(model: Model, graph: Graph, outer: Tensor, inner: Tensor) -> None:
     conversions = list(outer.consumers)
-    move_end(model, graph, outer, inner)
+    replace_input_or_output(model, graph, outer, inner)
     rename(inner, outer.name)
     same = {op.outputs[0]: inner for op in conversions if op.outputs[0] is not inner}
     drop_operators(model, graph, conversions, same)
@@ -122,7 +122,7 @@ def _drop_input_conversion(model: Model, graph: Graph, outer: Tensor, inner: Ten
 def _drop_output_conversion(model: Model, graph: Graph, outer: Tensor, inner: Tensor) -> None:
     conversion: Op | None = outer.producer
     assert conversion is not None
-    move_end(model, graph, outer, inner)
+    replace_input_or_output(model, graph, outer, inner)
     rename(inner, outer.name)
     drop_operators(model, graph, [conversion])
 

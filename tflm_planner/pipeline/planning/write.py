@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tflm_planner.model.edit import lend_names, lend_origins
+from tflm_planner.model.edit import set_names_for_reports, set_origins
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.options import MemoryOptions
@@ -39,8 +39,8 @@ class WrittenFile:
     def read_back(self, *, dialect: bool = False) -> Model:
         """The model in the file, with names and origins. It must not be written again."""
         model = read_model(self.data, dialect=dialect)
-        lend_names(model, self.names)
-        lend_origins(model, self.origins)
+        set_names_for_reports(model, self.names)
+        set_origins(model, self.origins)
         return model
 
 

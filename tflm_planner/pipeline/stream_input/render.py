@@ -18,7 +18,7 @@ from tflm_planner.report.text.bounds import figure, long_figure
 from tflm_planner.report.text.report import check_sentence, count, safe_text, sentence_of_terms
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
-from tflm_planner.support.stopping import SAID, Reason
+from tflm_planner.support.stopping import REASON_TEXTS, Reason
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.uncertainty import bound_of, bytes_to_reserve
 from tflm_planner.tflm.resolver_methods import resolver_method
@@ -42,7 +42,7 @@ def render_streamed(
     the search was cut short, or None. `terms`: the proof for every input."""
     yield from _lines_of_sram(pair, before)
     yield from _lines_of_halves(pair)
-    notes = (*((SAID[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
+    notes = (*((REASON_TEXTS[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
     for i, note in enumerate(notes):
         yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
     if verdict is None:

@@ -35,7 +35,7 @@ from tflm_planner.transforms.row_loop.operand_rows import (
     operand_rows,
     row_elements,
 )
-from tflm_planner.transforms.row_loop.store import Pace, RowStore, is_view, store_of
+from tflm_planner.transforms.row_loop.store import LoopProgress, RowStore, is_view, store_of
 
 _FEWEST = 2
 """Fewest turns that a loop may have."""
@@ -174,12 +174,12 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> LoopGeometr
     reads = [(op, read) for op in region for read in operand_rows(op)]
     rates, delays = _rates(region, result, reads, rows), {source: 0}
     _delay(delays, region, reads, False, 1, result)
-    late = delays[result]
-    turn_count = -(-(height(result) + late) // rows)
+    lag = delays[result]
+    turn_count = -(-(height(result) + lag) // rows)
     if rates[source] >= height(source) or turn_count < _FEWEST:
         raise NotStreamableError("one strip would be the whole image")
     uses = _uses(reads, rates, delays, source, "masked", rereads_store=False)
-    store = RowStore(False, height(source), 0, result.elements, -late * row_elements(result), 0)
+    store = RowStore(False, height(source), 0, result.elements, -lag * row_elements(result), 0)
     return LoopGeometry(
         tuple(region), source, result, False, turn_count, rates, delays, uses, store
     )
@@ -210,12 +210,12 @@ def _variants(
         turn_count = -(-(height(result) + delays[result]) // loop.rows)
         for rereads_store in (True, False):
             uses = _uses(reads, rows, delays, source, loop.border, rereads_store)
-            pace = Pace(
+            progress = LoopProgress(
                 turn_count, rows[source], ahead, _latest_lag(source, delays, uses),
                 loop.rows * row_elements(result), delays[result] * row_elements(result),
             )  # fmt: skip
             store = store_of(
-                source, result, pace, shared=shared, aligned=aligned, backwards=backwards
+                source, result, progress, shared=shared, aligned=aligned, backwards=backwards
             )
             if store is not None:
                 yield LoopGeometry(
@@ -228,15 +228,15 @@ def _peel_borders(geometry: LoopGeometry) -> LoopGeometry:
     first, behind = 0, geometry.turns
     for use in geometry.uses:
         if use.masked and use.rereads_store:
-            late, n = geometry.delays[geometry.source] + use.halo, geometry.rows[geometry.source]
-            first = max(first, -(-late // n))
-            behind = min(behind, (height(geometry.source) - use.tile + late) // n + 1)
+            lag, n = geometry.delays[geometry.source] + use.halo, geometry.rows[geometry.source]
+            first = max(first, -(-lag // n))
+            behind = min(behind, (height(geometry.source) - use.tile + lag) // n + 1)
         elif use.masked:
-            late, n = geometry.delays[use.reading.tensor], geometry.rows[use.reading.tensor]
+            lag, n = geometry.delays[use.reading.tensor], geometry.rows[use.reading.tensor]
             if use.before > 0:
-                first = max(first, -(-late // n))
+                first = max(first, -(-lag // n))
             if use.after > 0:
-                behind = min(behind, (height(use.reading.tensor) + late) // n)
+                behind = min(behind, (height(use.reading.tensor) + lag) // n)
     uses = tuple(replace(use, masked=False) for use in geometry.uses)
     return replace(geometry, uses=uses, peeled=(first, geometry.turns - behind))
 
@@ -322,8 +322,8 @@ def _delay(
         for maker, read in reads:
             if maker is op:
                 before, _ = _sides(read, backwards)
-                late = delays[read.tensor] + max(read.reach - read.stride, 0) - before
-                delay = max(delay, -(-late // read.stride))
+                lag = delays[read.tensor] + max(read.reach - read.stride, 0) - before
+                delay = max(delay, -(-lag // read.stride))
         if op.outputs[0] is result:
             delay = -(-delay // unit) * unit
         delays[op.outputs[0]] = delay
@@ -342,8 +342,8 @@ def _uses(
     uses: list[LoopOperand] = []
     for op, read in reads:
         before, after = _sides(read, border == "reverse")
-        late = delays[read.tensor]
-        halo = delays[op.outputs[0]] * read.stride + before - late
+        lag = delays[read.tensor]
+        halo = delays[op.outputs[0]] * read.stride + before - lag
         tile = (rows[op.outputs[0]] - 1) * read.stride + read.reach
         assert halo >= max(read.reach - read.stride, 0) and halo + rows[read.tensor] >= tile
         bare = max(before, after) <= 0
@@ -354,7 +354,7 @@ def _uses(
                 )
             )
         else:
-            masked = after > 0 or min(before, late) > 0
+            masked = after > 0 or min(before, lag) > 0
             if masked and not gathers(read.tensor) and read.value is not None:
                 raise NotStreamableError(
                     f"{op.label} needs padding other than zero in {read.tensor.type_name}"
@@ -372,12 +372,12 @@ def _check(geometry: LoopGeometry) -> None:
     """Assert by counting rows, turn by turn, that no row is lost or overwritten too early."""
     store, source, result = geometry.store, geometry.source, geometry.result
     assert store.rows >= store.lead + height(source), "the input does not fit its store"
-    step, late = geometry.step, _latest_lag(source, geometry.delays, geometry.uses)
+    step, lag = geometry.step, _latest_lag(source, geometry.delays, geometry.uses)
     written = [False] * height(result)
     for turn in range(geometry.turns):
         at = max(store.first + turn * step, 0)
         assert at + step <= store.size, "a turn writes behind the store"
-        following = (turn + 1) * geometry.rows[source] - late
+        following = (turn + 1) * geometry.rows[source] - lag
         if store.shared and turn < geometry.turns - 1 and following < height(source):
             read_from = (store.lead + max(following, 0)) * row_elements(source)
             assert at + step <= read_from, "a turn overwrites rows that are still read"

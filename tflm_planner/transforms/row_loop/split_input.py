@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.draft import Draft, add_input, new_graph
-from tflm_planner.model.edit import cut_off, keep_only
+from tflm_planner.model.edit import keep_only, remove_first_operators
 from tflm_planner.model.ir import Model, Tensor, quote
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand, strip_geometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
@@ -123,7 +123,7 @@ def split_model(model: Model, ops: Sequence[int], rows: int) -> SplitModel:
     front, back = clone(model), clone(model)
     strips = _FrontBuilder(front, can_split(front, ops, rows)).write()
     boundary = can_split(back, ops, rows).result
-    cut_off(back, [back.main.ops[i] for i in ops], boundary)
+    remove_first_operators(back, [back.main.ops[i] for i in ops], boundary)
     return SplitModel(front, back, strips)
 
 

@@ -44,40 +44,46 @@ class RowStore:
 
 
 @dataclass(frozen=True)
-class Pace:
+class LoopProgress:
     """The progress of a loop through its input and its result. taken: rows of the input per turn.
-    ahead: rows by which it starts ahead. late: rows by which the last read of the input lags
+    ahead: rows by which it starts ahead. lag: rows by which the last read of the input lags
     (negative: it is ahead). step: elements of the result that a turn writes. skipped: elements that
     are written before the first row of the result."""
 
     turns: int
     taken: int
     ahead: int
-    late: int
+    lag: int
     step: int
     skipped: int
 
 
 def store_of(
-    source: Tensor, result: Tensor, pace: Pace, *, shared: bool, aligned: bool, backwards: bool
+    source: Tensor,
+    result: Tensor,
+    progress: LoopProgress,
+    *,
+    shared: bool,
+    aligned: bool,
+    backwards: bool,
 ) -> RowStore | None:
     """The smallest store; None if some rows to read would lie outside it and the type has no
     GATHER, which could read other rows instead. `aligned`: the delay is a number of whole turns, so
     that the first turns may all write to the store's first rows."""
     element = element_bytes(result)
-    last = pace.turns * pace.taken + pace.ahead
+    last = progress.turns * progress.taken + progress.ahead
     holds_all = not gathers(source)  # then all rows that are read must lie in the store
-    if holds_all and not shared and (last > height(source) or pace.late > 0):
+    if holds_all and not shared and (last > height(source) or progress.lag > 0):
         return None
     store: RowStore | None = None
     for shift in range(ALIGNMENT // element):
-        first, start = (-pace.skipped, 0) if aligned else (shift, shift + pace.skipped)
-        ends = [max(first + t * pace.step, 0) + pace.step for t in range(pace.turns)]
+        first, start = (-progress.skipped, 0) if aligned else (shift, shift + progress.skipped)
+        ends = [max(first + t * progress.step, 0) + progress.step for t in range(progress.turns)]
         end = max(ends[-1], start + result.elements)
         if not shared:
             store = RowStore(False, height(source), 0, end, first, start)
         else:
-            lead = max(_lead(source, pace, ends), pace.late if holds_all else 0)
+            lead = max(_lead(source, progress, ends), progress.lag if holds_all else 0)
             row = row_elements(source)
             room = max(height(source), last if holds_all else 0)
             total = max(lead + room, -(-end // row))
@@ -93,11 +99,11 @@ def is_view(store: RowStore, result: Tensor, backwards: bool) -> bool:
     return begin * element_bytes(result) % ALIGNMENT == 0
 
 
-def _lead(source: Tensor, pace: Pace, ends: Sequence[int]) -> int:
+def _lead(source: Tensor, progress: LoopProgress, ends: Sequence[int]) -> int:
     """Smallest number of rows before the input so that no row is overwritten before it is read."""
     row, lead = row_elements(source), 0
     for turn, end in enumerate(ends[:-1]):
-        next_read = max((turn + 1) * pace.taken - pace.late, 0)
+        next_read = max((turn + 1) * progress.taken - progress.lag, 0)
         if next_read < height(source):
             lead = max(lead, -(-(end - next_read * row) // row))
     return lead

@@ -31,9 +31,9 @@ from tflm_planner.transforms.tile.boxes import (
 from tflm_planner.transforms.tile.operator_tiles import (
     AHEAD,
     Border,
-    TileRecipe,
+    TileForm,
     boxes_read,
-    tile_recipe,
+    tile_form,
 )
 
 HaloPolicy = Literal["recompute", "blocks", "merge"]
@@ -48,7 +48,7 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cutting:
+class BoxCutter:
     """How a region is cut. backward: the last tile is computed first. eager: see `eager_order`. The
     other fields are those of `TiledRegion`."""
 
@@ -75,13 +75,13 @@ class _Blocks:
 class BoxPlan:
     """The boxes of one region in tiles."""
 
-    def __init__(self, ops: Sequence[Op], results: Sequence[Tensor], cutting: Cutting) -> None:
+    def __init__(self, ops: Sequence[Op], results: Sequence[Tensor], cutting: BoxCutter) -> None:
         """`ops`: the region, in running order. `results`: tensors that are used outside the
         region."""
         self._ops, self._results, self._cutting = ops, results, cutting
         self._of_tiles: dict[int, dict[Tensor, Box]] = {}
         self._blocks = _Blocks()
-        self._recipes: dict[tuple[Tensor, Box], TileRecipe] = {}
+        self._forms: dict[tuple[Tensor, Box], TileForm] = {}
         self._used: dict[Tensor, Box] | None = None
         self._used = self._plan({t: [full_box(t)] for t in results})
 
@@ -120,12 +120,12 @@ class BoxPlan:
         """The axis along which the blocks lie; None if there is only one block."""
         return self._blocks.axes.get(tensor)
 
-    def recipe(self, op: Op, tensor: Tensor, box: Box) -> TileRecipe:
+    def form_of(self, op: Op, tensor: Tensor, box: Box) -> TileForm:
         """How `op` computes a box; cached, because it is needed both to plan and to draft."""
         key = (tensor, box)
-        if key not in self._recipes:
-            self._recipes[key] = tile_recipe(op, tensor, box, self._cutting.border)
-        return self._recipes[key]
+        if key not in self._forms:
+            self._forms[key] = tile_form(op, tensor, box, self._cutting.border)
+        return self._forms[key]
 
     def early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
         """Padding added to blocks before they are joined: the maximum over all readers. With border
@@ -164,23 +164,21 @@ class BoxPlan:
         if self._used is None:
             reads = boxes_read(op, tensor, box)
         else:
-            recipe = self.recipe(op, tensor, box)
-            reads = recipe.reads
+            form = self.form_of(op, tensor, box)
+            reads = form.reads
             if self._cutting.border in AHEAD:
-                self._note_pads(op, recipe)
+                self._note_pads(op, form)
         for operand, read in zip(op.inputs, reads, strict=True):
             if operand is not None and read is not None:
                 needs.setdefault(operand, []).append(read)
 
-    def _note_pads(self, op: Op, recipe: TileRecipe) -> None:
+    def _note_pads(self, op: Op, form: TileForm) -> None:
         """Record the padding that each reader needs around blocks of a tensor, on all axes but the
         one along which the blocks lie."""
-        for i, (t, box) in enumerate(zip(op.inputs, recipe.reads, strict=True)):
+        for i, (t, box) in enumerate(zip(op.inputs, form.reads, strict=True)):
             if t is not None and box is not None:
                 axis = self._blocks.axes.get(t, len(box))
-                borders = (
-                    recipe.pads if i == 0 and recipe.pads is not None else ((0, 0),) * len(box)
-                )
+                borders = form.pads if i == 0 and form.pads is not None else ((0, 0),) * len(box)
                 pads = tuple((0, 0) if a == axis else p for a, p in enumerate(borders))
                 self._blocks.pads.setdefault(t, set()).add(pads)
 

@@ -84,7 +84,7 @@ class _Run:
         return []
 
 
-def put_off(ops: Sequence[Op]) -> list[Op]:
+def postpone(ops: Sequence[Op]) -> list[Op]:
     """The same order, but an operator whose result has more bytes than the operands that die at it
     (usually a copy or padding) is moved back towards its first reader. It stops before an operator
     at which as many bytes of its operands would die as it makes."""
@@ -129,4 +129,4 @@ def _bytes(tensor: Tensor) -> int:
     return align_up(tensor.nbytes)
 
 
-__all__ = ["eager_order", "put_off"]
+__all__ = ["eager_order", "postpone"]

@@ -37,7 +37,7 @@ from tflm_planner.transforms.tile.windows import (
 
 
 @dataclass(frozen=True)
-class TileRecipe:
+class TileForm:
     """How an operator computes a box of its result.
 
     out: the box that is computed, which contains the wanted one. reads: the box of each operand,
@@ -55,7 +55,7 @@ class TileRecipe:
     moved: int | None = None
 
 
-def tile_recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> TileRecipe:
+def tile_form(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> TileForm:
     """How `op` computes the box `wanted` of one of its results.
 
     `border`: what to do if the padding of a window differs from that of the whole image. Raises
@@ -64,7 +64,7 @@ def tile_recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> 
     index = _index(op, result)
     cut = [a for a, r in enumerate(wanted) if r != (0, (result.shape or ())[a])]
     if not cut and len(op.outputs) == 1:
-        return TileRecipe(wanted, tuple(None if t is None else full_box(t) for t in op.inputs))
+        return TileForm(wanted, tuple(None if t is None else full_box(t) for t in op.inputs))
     form = _FORMS.get(op.kind)
     if form is None:
         raise NotTileableError(f"{op.label} has no tiled form")
@@ -73,7 +73,7 @@ def tile_recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> 
         if not links.links_of(axis, index):
             raise NotTileableError(_why_mixed(op, result, axis))
     _check_scales(op, result, wanted, cut)
-    plain = TileRecipe(wanted, boxes_read(op, result, wanted))
+    plain = TileForm(wanted, boxes_read(op, result, wanted))
     return form(_Wanted(op, result, links, cut, border), plain)
 
 
@@ -139,14 +139,14 @@ def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
     return tuple(None if box is None else tuple(box) for box in reads)
 
 
-# --- forms: how each kind completes a recipe that has only `out` and `reads` ---
+# --- forms: how each kind completes a form that has only `out` and `reads` ---
 
 
-def _as_it_is(_: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _as_it_is(_: _Wanted, plain: TileForm) -> TileForm:
     return plain
 
 
-def _window(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _window(asked: _Wanted, plain: TileForm) -> TileForm:
     op = asked.op
     if window_of(op) is None:
         raise NotTileableError(f"{op.label} has no tiled form")
@@ -178,8 +178,8 @@ def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
         raise NotTileableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
 
 
-def _with_forms(plain: TileRecipe, operand: int, forms: list[Form]) -> TileRecipe:
-    """The recipe with rows and columns as in `forms`; batch and channels are unchanged."""
+def _with_forms(plain: TileForm, operand: int, forms: list[Form]) -> TileForm:
+    """The form with rows and columns as in `forms`; batch and channels are unchanged."""
     data = plain.reads[operand]
     assert data is not None
     reads = list(plain.reads)
@@ -188,7 +188,7 @@ def _with_forms(plain: TileRecipe, operand: int, forms: list[Form]) -> TileRecip
     return replace(plain, out=out, reads=tuple(reads))
 
 
-def _transposed_convolution(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _transposed_convolution(asked: _Wanted, plain: TileForm) -> TileForm:
     """If rows or columns are cut: compute all rows to which the operand's rows add, without
     padding."""
     if {1, 2} & {*asked.cut}:
@@ -201,7 +201,7 @@ def _transposed_convolution(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     return replace(plain, constants=((0, extents(plain.out)),))
 
 
-def _resize(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _resize(asked: _Wanted, plain: TileForm) -> TileForm:
     forms: list[Form] = []
     for axis in (1, 2):
         wanted = plain.out[axis]
@@ -216,7 +216,7 @@ def _resize(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     return replace(tile, constants=((1, (forms[0].rows, forms[1].rows)),))
 
 
-def _tile_of_pad(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _tile_of_pad(asked: _Wanted, plain: TileForm) -> TileForm:
     """PAD with less padding, or no operator at all."""
     op, box = asked.op, plain.reads[0]
     values = integers(op.inputs[1])
@@ -232,14 +232,14 @@ def _tile_of_pad(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     return replace(plain, constants=((1, tuple(pads)),))
 
 
-def _tile_of_slice(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _tile_of_slice(asked: _Wanted, plain: TileForm) -> TileForm:
     """SLICE from an operand that is cut to what is wanted."""
     if _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     return replace(plain, constants=((1, (0,) * len(plain.out)), (2, extents(plain.out))))
 
 
-def _tile_of_strided_slice(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _tile_of_strided_slice(asked: _Wanted, plain: TileForm) -> TileForm:
     strides, box = strides_of(asked.op), plain.reads[0]
     assert strides is not None and box is not None
     plainly = all(stride == 1 and not vanishes for _, stride, vanishes in strides)
@@ -250,18 +250,18 @@ def _tile_of_strided_slice(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     return replace(plain, constants=changed, options=unmasked)
 
 
-def _split(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _split(asked: _Wanted, plain: TileForm) -> TileForm:
     data = SPLITS[asked.op.kind].data
     if not _same_values(asked.op.inputs[data], asked.result):
         raise NotTileableError(f"{asked.op.label} has results of another scale")
     return replace(plain, moved=data)
 
 
-def _tile_of_unpack(_: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _tile_of_unpack(_: _Wanted, plain: TileForm) -> TileForm:
     return replace(plain, options=(("num", 1),))
 
 
-def _tile_of_concatenation(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _tile_of_concatenation(asked: _Wanted, plain: TileForm) -> TileForm:
     """CONCATENATION of the operands that have a part in the box; a single one is the box itself."""
     if asked.op.options.activation:
         raise NotTileableError(f"{asked.op.label} has a fused activation")
@@ -272,7 +272,7 @@ def _tile_of_concatenation(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     return replace(plain, reads=reads)
 
 
-def _tile_of_reshape(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _tile_of_reshape(asked: _Wanted, plain: TileForm) -> TileForm:
     shape = extents(plain.out)
     constants = ((1, shape),) if len(asked.op.inputs) > 1 else ()
     if asked.op.options.new_shape is None:
@@ -280,7 +280,7 @@ def _tile_of_reshape(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
     return replace(plain, constants=constants, options=(("new_shape", tuple(shape)),))
 
 
-def _tile_of_squeeze(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
+def _tile_of_squeeze(asked: _Wanted, plain: TileForm) -> TileForm:
     """Name the removed axes, because axes that have length 1 only in the tile must stay."""
     data, options = asked.op.inputs[0], asked.op.options
     if data is None or options.squeezed_axes:
@@ -295,7 +295,7 @@ def _same_values(operand: Tensor | None, result: Tensor) -> bool:
     return operand is not None and same_values(operand, result)
 
 
-_FORMS: dict[str, Callable[[_Wanted, TileRecipe], TileRecipe]] = {
+_FORMS: dict[str, Callable[[_Wanted, TileForm], TileForm]] = {
     **dict.fromkeys(ELEMENT_WISE, _as_it_is),
     **dict.fromkeys(
         ("SOFTMAX", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
@@ -315,4 +315,4 @@ _FORMS: dict[str, Callable[[_Wanted, TileRecipe], TileRecipe]] = {
     "UNPACK": _tile_of_unpack,
 }  # fmt: skip
 
-__all__ = ["AHEAD", "BORDERS", "Border", "TileRecipe", "boxes_read", "tile_recipe"]
+__all__ = ["AHEAD", "BORDERS", "Border", "TileForm", "boxes_read", "tile_form"]

@@ -28,9 +28,9 @@ from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Range
 from tflm_planner.ops.roles import PRODUCTS
 from tflm_planner.transforms.axis_graph import REDUCE, Axis, Vertex, axis_graph, schemes_along
-from tflm_planner.transforms.tile.box_plan import Cutting
+from tflm_planner.transforms.tile.box_plan import BoxCutter
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, along, cuts, full_box
-from tflm_planner.transforms.tile.operator_tiles import TileRecipe
+from tflm_planner.transforms.tile.operator_tiles import TileForm
 from tflm_planner.transforms.tile.parts import values_of
 from tflm_planner.transforms.tile.tiler import Tiler
 
@@ -44,7 +44,7 @@ _LARGEST = 32767
 class PartialSums:
     """The drafted operators of a region whose sums are split."""
 
-    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], cutting: Cutting) -> None:
+    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], cutting: BoxCutter) -> None:
         (split,) = cutting.splits
         self._parts = split.parts
         self._tiler = Tiler(model, graph, ops, cutting)
@@ -126,7 +126,7 @@ class PartialSums:
     def _emit(self, op: Op, operands: list[Tensor | None], share: Tensor) -> Tensor:
         options = (("fused_activation_function", 0),) if op.options.may_have_activation else ()
         full = full_box(op.outputs[0])
-        self._tiler.emit(op, TileRecipe(full, (None,) * len(operands), options), operands, share)
+        self._tiler.emit(op, TileForm(full, (None,) * len(operands), options), operands, share)
         return share
 
     def _float_share(

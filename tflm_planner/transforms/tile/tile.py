@@ -22,7 +22,7 @@ from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.transforms.axis_graph import blocks
-from tflm_planner.transforms.tile.box_plan import HALOS, Cutting, HaloPolicy, Split
+from tflm_planner.transforms.tile.box_plan import HALOS, BoxCutter, HaloPolicy, Split
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import SUM, PartialSums
@@ -113,7 +113,7 @@ def draft_tiles(model: Model, region: TiledRegion, ops: Sequence[Op]) -> Draft:
             raise NotTileableError(f"{op.label} has side effects or unknown meaning")
     if not is_convex(model.main.ops, ops):
         raise NotTileableError("a path leaves the region and comes back")
-    cutting = Cutting(region.splits, region.halo, region.border, region.backward, region.eager)
+    cutting = BoxCutter(region.splits, region.halo, region.border, region.backward, region.eager)
     maker = Tiler if region.exact else PartialSums
     return maker(model, model.main, ops, cutting).build()
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from tflm_planner.model.draft import Draft, region_results
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.axis_rules import Range
-from tflm_planner.transforms.tile.box_plan import BoxPlan, Cutting
+from tflm_planner.transforms.tile.box_plan import BoxCutter, BoxPlan
 from tflm_planner.transforms.tile.boxes import (
     Box,
     NotTileableError,
@@ -27,8 +27,8 @@ from tflm_planner.transforms.tile.boxes import (
     full_box,
     grow,
 )
-from tflm_planner.transforms.tile.eager_order import eager_order, put_off
-from tflm_planner.transforms.tile.operator_tiles import TileRecipe
+from tflm_planner.transforms.tile.eager_order import eager_order, postpone
+from tflm_planner.transforms.tile.operator_tiles import TileForm
 from tflm_planner.transforms.tile.parts import PartBuilder, TensorPart
 
 
@@ -36,7 +36,7 @@ class Tiler:
     """The drafted operators of one region in tiles. box_plan: which parts of which tensors they
     make."""
 
-    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], cutting: Cutting) -> None:
+    def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], cutting: BoxCutter) -> None:
         """`ops`: the region, in running order."""
         self.draft = Draft(model, graph)
         self.parts = PartBuilder(self.draft)
@@ -89,7 +89,7 @@ class Tiler:
         """The draft, with views first. Operators without a reader are left out: parts of a result
         that some tile makes whole."""
         if self._cutting.eager:
-            self.draft.ops = put_off(eager_order(self.draft.ops))
+            self.draft.ops = postpone(eager_order(self.draft.ops))
         self.draft.ops[:0] = self.parts.views
         read = set(self.results)
         used_ops: list[Op] = []
@@ -168,45 +168,43 @@ class Tiler:
             if tensor in self._written:
                 self._made[key] = TensorPart(box, full_box(tensor), tensor)
                 return self._made[key]
-            recipe = self.box_plan.recipe(op, tensor, box)
+            form = self.box_plan.form_of(op, tensor, box)
             # If more rows than wanted are computed, two boxes may need the same computation; and
             # a whole result may be made only once.
-            form = (tensor, recipe.out, recipe.reads, recipe.pads)
-            if form not in self._computed:
-                pads = [recipe.pads, *(None for _ in op.inputs)]
+            computed_key = (tensor, form.out, form.reads, form.pads)
+            if computed_key not in self._computed:
+                pads = [form.pads, *(None for _ in op.inputs)]
                 operands = [
                     None if t is None or r is None else self._fetch_padded(t, r, p, k)
-                    for t, r, p in zip(op.inputs, recipe.reads, pads, strict=False)
+                    for t, r, p in zip(op.inputs, form.reads, pads, strict=False)
                 ]
-                self._computed[form] = self._emit(op, tensor, recipe, operands, box)
-            self._made[key] = TensorPart(box, recipe.out, self._computed[form])
+                self._computed[computed_key] = self._emit(op, tensor, form, operands, box)
+            self._made[key] = TensorPart(box, form.out, self._computed[computed_key])
         return self._made[key]
 
     def _emit(
-        self, op: Op, tensor: Tensor, recipe: TileRecipe, operands: list[Tensor | None], box: Box
+        self, op: Op, tensor: Tensor, form: TileForm, operands: list[Tensor | None], box: Box
     ) -> Tensor:
-        is_result = box == recipe.out == full_box(tensor) and any(t is tensor for t in self.results)
+        is_result = box == form.out == full_box(tensor) and any(t is tensor for t in self.results)
         if is_result:
             self._written.add(tensor)
-        if recipe.moved is not None:
-            moved = operands[recipe.moved]
+        if form.moved is not None:
+            moved = operands[form.moved]
             assert moved is not None, "nothing to move"
             if is_result:
                 self.parts.copy(moved, tensor)
             return tensor if is_result else moved
         result = tensor
         if not is_result:
-            result = self.draft.tensor(tensor, box_name(tensor, recipe.out), extents(recipe.out))
-        self.emit(op, recipe, operands, result)
+            result = self.draft.tensor(tensor, box_name(tensor, form.out), extents(form.out))
+        self.emit(op, form, operands, result)
         return result
 
-    def emit(
-        self, op: Op, recipe: TileRecipe, operands: list[Tensor | None], result: Tensor
-    ) -> None:
-        """Append a copy of `op`, changed as the recipe says."""
-        for index, values in recipe.constants:
+    def emit(self, op: Op, form: TileForm, operands: list[Tensor | None], result: Tensor) -> None:
+        """Append a copy of `op`, changed as the form says."""
+        for index, values in form.constants:
             operands[index] = self.draft.integers("constant", values)
-        changed = dict(recipe.options)
+        changed = dict(form.options)
         if op.kind in ("CONCATENATION", "PACK"):
             operands = [t for t in operands if t is not None]
         self.draft.clone(op, operands, [result], **changed)
