@@ -24,7 +24,7 @@ from tflm_planner.cost.families.reference import REFERENCE
 from tflm_planner.cost.kinds import Counts, Work
 from tflm_planner.cost.windows import WindowCounts, window_counts
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.esp_nn.scratch import ConvShape, copies_windows
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import ConvShape, copies_windows
 
 _LANES = 16
 _HALF = 8

@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS, Window
@@ -43,21 +43,35 @@ class KernelBuild(ABC):
         """How the kernel of `op` moves its data; None for other operators and unknown orders."""
 
 
+class TransposeLimit(NamedTuple):
+    """How many axes of int8 tensors the TRANSPOSE of a library turns; it leaves the result of more
+    unwritten, and says nothing. library: its name, for people."""
+
+    axes: int
+    library: str
+
+
 class KernelLibrary(ABC):
     """The kernels that a target runs. Methods of an operator are asked only for operators that
     TFLM registers and whose parameters can be read."""
 
     name: str
     """What a target file calls it."""
+    title: str = ""
+    """What people call it, in names of targets."""
+    chips: ClassVar[str] = ""
+    """The family of chips (of tflm/data/chips.toml) that alone runs it: each of them is a target
+    with it, and `any` and `unknown` do not stand for it. Empty where other cores run it too."""
+    id_on_chips: ClassVar[str] = ""
+    """What ids of those targets call it, if not by its name."""
     is_exact: ClassVar[bool] = True
     """Whether its figures are those of kernels that were read; if not, they are upper bounds."""
     is_read: ClassVar[bool] = True
     """Whether its kernels were read at all; if not, a board may need more than any bound."""
-    counts_as_any: ClassVar[bool] = True
-    """Whether `any` and `unknown` stand for it, too: not for one that a single family of chips
-    runs."""
     can_be_lean: ClassVar[bool] = True
     """Whether it is known which of its parameters would stay in RAM with the lean library."""
+    transpose_limit: ClassVar[TransposeLimit | None] = None
+    """Set if it leaves transpositions of too many axes unwritten."""
     doubt: str = ""
     """Why a board may need more than its figures; empty where they hold."""
 

@@ -15,8 +15,8 @@ from tflm_planner.ops.window import WINDOWS
 from tflm_planner.tflm.kernels import custom_ops, library_of
 from tflm_planner.tflm.kernels.base import KernelLibrary
 from tflm_planner.tflm.kernels.forms import operator_form
+from tflm_planner.tflm.kernels.libraries.reference import scratch as reference
 from tflm_planner.tflm.kernels.operator_allocations import has_entry
-from tflm_planner.tflm.kernels.reference import scratch as reference
 from tflm_planner.tflm.target import Target
 
 ScratchModel = Callable[[Op], tuple[int, ...]]

@@ -15,15 +15,15 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import WindowGeometry, low_paddings
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
-from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.op_data import serves
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.persistent_allocations import (
     keeps_row_sums,
     needs_row_sums,
 )
+from tflm_planner.tflm.kernels.libraries.reference import scratch as reference
+from tflm_planner.tflm.kernels.libraries.reference.persistent_allocations import runs_as_convolution
+from tflm_planner.tflm.kernels.libraries.reference.scratch import lstm_gate_bytes
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import scratch as reference
-from tflm_planner.tflm.kernels.reference.persistent_allocations import runs_as_convolution
-from tflm_planner.tflm.kernels.reference.scratch import lstm_gate_bytes
 from tflm_planner.tflm.target import Target
 
 _MVE_DEPTHWISE_CHANNELS = 124

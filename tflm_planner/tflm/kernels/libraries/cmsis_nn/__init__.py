@@ -10,18 +10,18 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
-from tflm_planner.tflm.kernels.cmsis_nn.known_faults import fault_of
-from tflm_planner.tflm.kernels.cmsis_nn.op_data import op_data_bytes, serves
-from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
+from tflm_planner.tflm.kernels.base import KernelBuild, TransposeLimit
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES, fault_of
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.op_data import op_data_bytes, serves
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.persistent_allocations import (
     keeps_row_sums,
     own_allocations,
 )
-from tflm_planner.tflm.kernels.cmsis_nn.scratch import own_scratch_requests
-from tflm_planner.tflm.kernels.cmsis_nn.single_rows import computes_single_row
-from tflm_planner.tflm.kernels.cmsis_nn.temp_tensors import own_temp_tensors
-from tflm_planner.tflm.kernels.reference import ReferenceKernels
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.scratch import own_scratch_requests
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.single_rows import computes_single_row
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.temp_tensors import own_temp_tensors
+from tflm_planner.tflm.kernels.libraries.reference import ReferenceKernels
 from tflm_planner.tflm.target import Extension, Target
 
 _BUILDS: dict[Extension, KernelBuild] = {"none": PLAIN, "dsp": DSP, "mve": MVE}
@@ -32,6 +32,8 @@ class CmsisNn(ReferenceKernels):
     """CMSIS-NN, which falls back to the reference kernels for what it does not serve."""
 
     name = "cmsis-nn"
+    title = "CMSIS-NN"
+    transpose_limit = TransposeLimit(MAX_TRANSPOSE_AXES, "CMSIS-NN")
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """Larger than that of the reference for the operators that it serves."""
@@ -86,3 +88,6 @@ class CmsisNn(ReferenceKernels):
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """The profile of the core's extension."""
         return (_PROFILES.get(target.extension, "m3-cmsis"),)
+
+
+LIBRARIES = (CmsisNn(),)

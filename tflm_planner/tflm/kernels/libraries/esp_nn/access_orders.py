@@ -24,14 +24,14 @@ from tflm_planner.ops.window import CONVOLUTIONS, Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.data_movement import Movement
-from tflm_planner.tflm.kernels.esp_nn.releases import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     ODD_DEPTHS_UNCOPIED,
     S3_COUNTS_ALIGNED_COPIES,
     Release,
 )
-from tflm_planner.tflm.kernels.esp_nn.scratch import ConvShape, geometry_of
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import ConvShape, geometry_of
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.target import Extension
 
 

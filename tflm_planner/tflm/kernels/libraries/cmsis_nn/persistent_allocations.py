@@ -7,14 +7,14 @@ and of the Arduino library of 2023. This module must not know addresses.
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op
-from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
-from tflm_planner.tflm.kernels.operands import dimension, element_type
-from tflm_planner.tflm.kernels.reference.persistent_allocations import (
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.op_data import serves
+from tflm_planner.tflm.kernels.libraries.reference.persistent_allocations import (
     Rule,
     batch_matmul_parts,
     persistent_allocations,
     runs_as_convolution,
 )
+from tflm_planner.tflm.kernels.operands import dimension, element_type
 from tflm_planner.tflm.target import Target
 
 

@@ -6,7 +6,7 @@ Read from the Prepare functions of tflite-micro 90b983c, tensorflow/lite/micro/k
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.tflm.kernels.reference.temp_tensors import named_tensors, temp_tensors
+from tflm_planner.tflm.kernels.libraries.reference.temp_tensors import named_tensors, temp_tensors
 
 _CONVOLUTION = "i0 i1 o0 i0 i1 i2 o0"
 _FETCHED = {

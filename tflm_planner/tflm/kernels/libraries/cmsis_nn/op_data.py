@@ -7,7 +7,7 @@ addresses.
 
 from __future__ import annotations
 
-from tflm_planner.tflm.kernels.reference.op_data import Sizes
+from tflm_planner.tflm.kernels.libraries.reference.op_data import Sizes
 from tflm_planner.tflm.target import Target
 
 _SIZES: dict[str, Sizes] = {

@@ -28,7 +28,7 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import window_of
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.esp_nn.releases import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     FC_TAKES_ANY_ADDRESS,
     S3_COUNTS_ALIGNED_COPIES,
     S3_PADS_BY_NEED,
@@ -36,7 +36,7 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     Release,
     spell,
 )
-from tflm_planner.tflm.kernels.esp_nn.scratch import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
     ConvShape,
     copies_windows,
     geometry_of,

@@ -18,7 +18,7 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import CONVOLUTIONS, low_paddings
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.esp_nn.releases import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     P4_HAS_OWN_PATHS,
     S3_COUNTS_ALIGNED_COPIES,
     S3_PADS_BY_NEED,
@@ -26,8 +26,8 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     WIDER_S16_MARGIN,
     Release,
 )
+from tflm_planner.tflm.kernels.libraries.reference import scratch as reference
 from tflm_planner.tflm.kernels.operands import dimension, element_type
-from tflm_planner.tflm.kernels.reference import scratch as reference
 from tflm_planner.tflm.target import Extension, Target
 
 _LANES = 16

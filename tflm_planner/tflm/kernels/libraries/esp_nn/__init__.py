@@ -14,15 +14,18 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
-from tflm_planner.tflm.kernels.esp_nn.known_faults import fault_of, groups_fault_of
-from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spell
-from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests, part_scratch_requests
+from tflm_planner.tflm.kernels.libraries.esp_nn.access_orders import EspNnBuild
+from tflm_planner.tflm.kernels.libraries.esp_nn.known_faults import fault_of, groups_fault_of
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import NEWEST, RELEASES, Release, spell
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
+    own_scratch_requests,
+    part_scratch_requests,
+)
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.target import Target
 
-__all__ = ["PLAIN", "EspNn", "libraries"]
+__all__ = ["LIBRARIES", "EspNn", "PlainEspNn"]
 
 _NAME = "esp-nn"
 _INDEX_BYTES = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 4, "SOFTMAX": 8}
@@ -37,7 +40,8 @@ class PlainEspNn(ReferenceKernels):
 
     name = f"{_NAME}-ansi"
     title = "ESP-NN in plain C (CONFIG_NN_ANSI_C)"
-    counts_as_any = False
+    chips = "espressif"
+    id_on_chips = "reference"
     can_be_lean = False
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
@@ -55,6 +59,8 @@ class PlainEspNn(ReferenceKernels):
 
 class EspNn(PlainEspNn):
     """One release of ESP-NN, or without a release what a build gets that names none."""
+
+    id_on_chips = ""
 
     def __init__(self, release: Release | None) -> None:
         self.release = release or NEWEST
@@ -103,9 +109,5 @@ class EspNn(PlainEspNn):
         return "ESP-NN keeps its dimensions in 16 bits, which are too few" if large else None
 
 
-def libraries() -> tuple[EspNn, ...]:
-    """One for each release that was read, and one for builds that name none."""
-    return tuple(map(EspNn, (None, *RELEASES)))
-
-
-PLAIN = PlainEspNn()
+LIBRARIES = (PlainEspNn(), *map(EspNn, (None, *RELEASES)))
+"""In plain C; in a release that is not named; in each that was read."""

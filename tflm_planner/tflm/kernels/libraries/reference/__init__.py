@@ -17,11 +17,16 @@ from tflm_planner.tflm.kernels.data_movement import (
     retyping_movement,
     transpose_conv_movement,
 )
+from tflm_planner.tflm.kernels.libraries.reference.op_data import op_data_bytes
+from tflm_planner.tflm.kernels.libraries.reference.persistent_allocations import (
+    persistent_allocations,
+)
+from tflm_planner.tflm.kernels.libraries.reference.scratch import scratch_requests
+from tflm_planner.tflm.kernels.libraries.reference.temp_tensors import (
+    KEPT_AFTER_LAST_FETCH,
+    temp_tensors,
+)
 from tflm_planner.tflm.kernels.prepare import Keeps
-from tflm_planner.tflm.kernels.reference.op_data import op_data_bytes
-from tflm_planner.tflm.kernels.reference.persistent_allocations import persistent_allocations
-from tflm_planner.tflm.kernels.reference.scratch import scratch_requests
-from tflm_planner.tflm.kernels.reference.temp_tensors import KEPT_AFTER_LAST_FETCH, temp_tensors
 from tflm_planner.tflm.target import Target
 
 
@@ -53,6 +58,7 @@ class ReferenceKernels(KernelLibrary):
     """The library that TFLM itself is."""
 
     name = "reference"
+    title = "reference kernels"
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """By operator, pointer width and whether the kernels can decompress."""
@@ -101,3 +107,6 @@ class ReferenceKernels(KernelLibrary):
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """The profile that was measured on a Cortex-M4."""
         return ("m4-ref",)
+
+
+LIBRARIES = (ReferenceKernels(),)

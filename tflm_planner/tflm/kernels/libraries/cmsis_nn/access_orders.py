@@ -14,8 +14,8 @@ from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.data_movement import Movement, padding_movement
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import REFERENCE
 
 _COLUMNS_2 = AccessOrder("arm_convolve", pixels=2, chunk=None)
 _COLUMNS_4 = AccessOrder("arm_convolve (MVE)", pixels=4, chunk=None)
