@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from tflm_planner.cost.case import Case, Operand
 from tflm_planner.cost.kinds import Counts, Work, ceil_div
+from tflm_planner.ops.roles import PADS
 
 
 def _copies(runs: int, length: int) -> Counts:
@@ -230,7 +231,7 @@ POINTWISE = (*_ELEMENTWISE, *_COMPARISONS)
 """Kinds whose loops are those of `pointwise`."""
 MOVES: dict[str, Callable[[Case], Work]] = {
     **dict.fromkeys(POINTWISE, pointwise),
-    **dict.fromkeys(("PAD", "PADV2"), pad),
+    **dict.fromkeys(PADS, pad),
     **dict.fromkeys(("FILL", "ZEROS_LIKE"), fill),
     **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), reduction),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), reshape),

@@ -266,6 +266,13 @@ SCRATCH: dict[str, Callable[[Op, int], Iterator[int]]] = {
 """Bytes of each scratch request, by operator and pointer width. Raise one of OptionsError."""
 
 
+def scratch_requests(op: Op, pointer: int) -> tuple[int, ...]:
+    """Bytes of each scratch request; none for operators without an entry here. Raises one of
+    OptionsError."""
+    rule = SCRATCH.get(op.kind)
+    return () if rule is None else tuple(rule(op, pointer))
+
+
 def crashing_factor(op: Op) -> int | None:
     """A factor of the length of a Fourier transform for which kissfft has no code of its own. It
     then asks a heap for memory, gets none under TFLM, and writes to address 0. None where there is
@@ -289,7 +296,7 @@ def readable(op: Op) -> bool:
             init(op, 4)
             prepare(op, 4)
         if op.kind in SCRATCH:
-            list(SCRATCH[op.kind](op, 4))
+            scratch_requests(op, 4)
     except OptionsError:
         return False
     return True

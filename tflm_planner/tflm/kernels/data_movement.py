@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.layout import consecutive_rows
+from tflm_planner.ops.roles import PADS
 from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ else:
 
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
 """The kinds whose result may be of another type than their operand, element by element."""
-MOVERS = BETWEEN_TYPES | {"PAD", "PADV2", "GATHER", "TRANSPOSE_CONV"}
+MOVERS = BETWEEN_TYPES | {*PADS, "GATHER", "TRANSPOSE_CONV"}
 """The kinds for which `input_overlap_contract` asks a build for a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """The most axes that the PAD kernels understand."""

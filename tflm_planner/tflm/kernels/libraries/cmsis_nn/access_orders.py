@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
@@ -57,7 +58,7 @@ class CmsisNnBuild(KernelBuild):
         """PAD of int8 is copied by rows (arm_pad_s8), all else as by the reference kernels."""
         if op.kind == "TRANSPOSE_CONV" or len(op.outputs) != 1:
             return None
-        if op.kind in ("PAD", "PADV2"):
+        if op.kind in PADS:
             return padding_movement(op, by_rows=element_type(op) == "int8")
         return REFERENCE.movement_of(op)
 

@@ -18,8 +18,10 @@ from tflm_planner.tflm.kernels.libraries.esp_nn.access_orders import EspNnBuild
 from tflm_planner.tflm.kernels.libraries.esp_nn.known_faults import fault_of, groups_fault_of
 from tflm_planner.tflm.kernels.libraries.esp_nn.releases import NEWEST, RELEASES, Release, spell
 from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
+    INDEX_BYTES,
     own_scratch_requests,
     part_scratch_requests,
+    softmax_width,
 )
 from tflm_planner.tflm.kernels.libraries.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.kernels.operands import element_type
@@ -28,9 +30,6 @@ from tflm_planner.tflm.target import Target
 __all__ = ["LIBRARIES", "EspNn", "PlainEspNn"]
 
 _NAME = "esp-nn"
-_INDEX_BYTES = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 4, "SOFTMAX": 8}
-"""What the index of a scratch buffer adds to OpData; SOFTMAX's, which holds doubles, is padded to a
-multiple of eight."""
 _MOST_ELEMENTS = 0xFFFF
 """ESP-NN keeps sizes along an axis in 16 bits."""
 
@@ -46,7 +45,7 @@ class PlainEspNn(ReferenceKernels):
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """With the index of a scratch buffer for convolutions and SOFTMAX."""
-        return super().op_data_bytes(op, target) + _INDEX_BYTES.get(op.kind, 0)
+        return super().op_data_bytes(op, target) + INDEX_BYTES.get(op.kind, 0)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
         """No builds: plans for an unknown library do not count on ESP-NN's."""
@@ -76,7 +75,8 @@ class EspNn(PlainEspNn):
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """Behind the reference's own: copies of filter and input, by chip and release."""
-        return own_scratch_requests(op, target, self.release)
+        common = super().scratch_requests(op, target)  # int4: the unpacked filter is first
+        return (*common, *own_scratch_requests(op, target, self.release))
 
     def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
         """Less filter for fewer channels, less input for fewer rows."""
@@ -103,7 +103,7 @@ class EspNn(PlainEspNn):
         if element_type(op) != "int8":
             return None
         shape = op.operands()[0].shape or ()
-        if op.kind == "SOFTMAX" and len(shape) < 2:
+        if softmax_width(op) is not None and len(shape) < 2:
             return "ESP-NN asks for scratch by a second dimension, which this tensor lacks"
         large = op.kind in CONVOLUTIONS and max(shape, default=0) > _MOST_ELEMENTS
         return "ESP-NN keeps its dimensions in 16 bits, which are too few" if large else None

@@ -51,7 +51,7 @@ class EspNnBuild(KernelBuild):
         if self.extension != "pie-s3" or geometry is None:
             return None
         is_safe = _depthwise_reads_ahead if window.depthwise else _convolution_reads_no_later
-        if op.kind == "CONV_2D" and window.groups > 1:
+        if not geometry.depthwise and window.groups > 1:
             return None
         return (ELEMENTWISE,) if is_safe(geometry, self.release) else None
 

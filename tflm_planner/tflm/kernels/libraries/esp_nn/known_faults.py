@@ -61,19 +61,19 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
     as is known."""
     if element_type(op) != "int8" or element_type(op, 1) == "int4":
         return None
-    if op.kind == "SOFTMAX":
-        return _softmax_fault(op, release)
+    if (width := softmax_width(op)) is not None:
+        return _softmax_fault(op, width, release)
     if op.kind == "FULLY_CONNECTED" and target.extension == "pie-s3":
         mended = release >= FC_TAKES_ANY_ADDRESS
         return None if mended else _fully_connected_fault(op, release)
     geometry, window = geometry_of(op), window_of(op)
     if geometry is None or window is None or not window.undilated:
         return None
-    if op.kind == "CONV_2D" and window.groups > 1:
+    if not geometry.depthwise and window.groups > 1:
         return _GROUPS
     if target.extension != "pie-s3":
         return None
-    if op.kind == "DEPTHWISE_CONV_2D":
+    if geometry.depthwise:
         return _depthwise_fault(geometry, release)
     return _convolution_fault(geometry, release)
 
@@ -81,16 +81,18 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
 def groups_fault_of(op: Op) -> str | None:
     """Why `op`, a convolution in groups, is wrong whatever the release; None for others, and for
     those that go to the reference kernel."""
-    window = window_of(op) if op.kind == "CONV_2D" else None
-    if window is None or window.groups == 1 or not window.undilated:
+    geometry, window = geometry_of(op), window_of(op)
+    if geometry is None or geometry.depthwise or window is None:
+        return None
+    if window.groups == 1 or not window.undilated:
         return None
     by_reference = element_type(op) != "int8" or element_type(op, 1) == "int4"
     return None if by_reference else _GROUPS
 
 
-def _softmax_fault(op: Op, release: Release) -> str | None:
+def _softmax_fault(op: Op, width: int, release: Release) -> str | None:
     data = op.operands()[0]
-    if op.outputs[0].type_name != "int8" or dimension(data, -1) <= softmax_width(op):
+    if op.outputs[0].type_name != "int8" or dimension(data, -1) <= width:
         return None
     return (
         f"ESP-NN {spell(release)} asks for scratch by the second dimension and writes it by the "
