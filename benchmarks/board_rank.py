@@ -23,14 +23,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tflm_planner.cost import HeldOut, latency_of, measured_of, profile_target
-from tflm_planner.device.database import ProfileDatabase
-from tflm_planner.device.measuring import target_of
-from tflm_planner.device.profiling import Shapes, board_row, profile
-from tflm_planner.device.station import Station
-from tflm_planner.device.timing import time_runs
-from tflm_planner.device.virtual_board import VirtualBoard
+from tflm_planner.device.measuring.measure import target_of
+from tflm_planner.device.measuring.timing import time_runs
+from tflm_planner.device.profiling.database import ProfileDatabase
+from tflm_planner.device.profiling.profile import Shapes, board_row, profile
+from tflm_planner.device.protocol.station import Station
+from tflm_planner.device.virtual.virtual_board import VirtualBoard
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.tiled_file import tiled_model
+from tflm_planner.pipeline.planning.tiled_file import tiled_model
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.transforms.base import run

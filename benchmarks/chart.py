@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.report.svg import circle, drawing, line, number, path, rect, shape, text
+from tflm_planner.report.svg.shapes import circle, drawing, line, number, path, rect, shape, text
 
 _STYLE = """
 .ch text{font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;

@@ -16,15 +16,15 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from tflm_planner.codesign.build import build
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.folding import running
-from tflm_planner.codesign.papers import NETWORKS
-from tflm_planner.codesign.residuals import ends, plain, reorganise
-from tflm_planner.codesign.selection import planned_memory, select, stock_memory
-from tflm_planner.codesign.sizes import size_of
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.chains.papers import NETWORKS
+from tflm_planner.codesign.chains.residuals import ends, plain, reorganise
+from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.networks.build import build
+from tflm_planner.codesign.networks.folding import running
+from tflm_planner.codesign.networks.selection import planned_memory, select, stock_memory
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of

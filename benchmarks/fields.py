@@ -25,7 +25,7 @@ from tiers import apart, fresh
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.inspection import inspect_model
+from tflm_planner.pipeline.inspection.inspect_model import inspect_model
 from tflm_planner.report.document import Report
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.target_kernels import TargetKernels

@@ -51,7 +51,7 @@ from tflm_planner.codesign.training.data import DataSet, load_data, resized
 from tflm_planner.codesign.training.loop import Recipe, RunFiles, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
 from tflm_planner.codesign.training.supernet import SuperNetwork, SuperRecipe, train_super
-from tflm_planner.device.export import export
+from tflm_planner.device.cpp.export import export
 from tflm_planner.jobs.engine import JobEngine
 from tflm_planner.jobs.engines import engine_at
 from tflm_planner.jobs.store import ResultStore

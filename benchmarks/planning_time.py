@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tflm_planner.memory.allocators import exact
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 

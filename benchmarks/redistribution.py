@@ -3,22 +3,22 @@
     python benchmarks/redistribution.py [NETWORKS...] [--ways plan,patches,tiles,loops]
 
 Prints a table in Markdown ([docs/dero.md](../docs/dero.md)): each network, and the same with the
-field moved by the rule of `codesign.redistribution`. plan: in the best order. patches: the stage in
-patches. tiles: what the search finds. loops: that and row loops, which repeat nothing.
+field moved by the rule of `codesign.chains.redistribution`. plan: in the best order. patches: the
+stage in patches. tiles: what the search finds. loops: that and row loops, which repeat nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from tflm_planner.codesign.build import build_traced
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.families import FAMILIES
-from tflm_planner.codesign.receptive_field import measure_patches
-from tflm_planner.codesign.redistribution import redistribute_field
-from tflm_planner.codesign.sizes import size_of
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.chains.families import FAMILIES
+from tflm_planner.codesign.chains.receptive_field import measure_patches
+from tflm_planner.codesign.chains.redistribution import redistribute_field
+from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.networks.build import build_traced
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of

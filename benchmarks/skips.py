@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.families import Growing
-from tflm_planner.codesign.folding import running
-from tflm_planner.codesign.residuals import plain, reorganise
-from tflm_planner.codesign.selection import planned_memory, select
-from tflm_planner.codesign.sizes import size_of
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.chains.families import Growing
+from tflm_planner.codesign.chains.residuals import plain, reorganise
+from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.networks.folding import running
+from tflm_planner.codesign.networks.selection import planned_memory, select
 from tflm_planner.codesign.training.data import DataSet, load_data
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network

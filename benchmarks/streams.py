@@ -15,8 +15,8 @@ from pathlib import Path
 from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize

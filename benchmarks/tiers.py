@@ -34,7 +34,7 @@ from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.inspection import inspect_model
+from tflm_planner.pipeline.inspection.inspect_model import inspect_model
 from tflm_planner.report.document import Report
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.arena.predict import Arena, arena_of

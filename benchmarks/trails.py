@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.support.errors import PlannerError
 
 TARGETS = ["x86-64/reference", "cortex-m4/cmsis-nn", "cortex-m55/cmsis-nn"]

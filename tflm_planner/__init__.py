@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tflm_planner.support.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from tflm_planner.pipeline.inspection import Inspection
+    from tflm_planner.pipeline.inspection.inspect_model import Inspection
     from tflm_planner.pipeline.interface import (
         Planned,
         StreamedInput,
@@ -45,7 +45,7 @@ __all__ = [
 
 _HOMES = {
     "Arena": "tflm_planner.tflm.arena.predict",
-    "Inspection": "tflm_planner.pipeline.inspection",
+    "Inspection": "tflm_planner.pipeline.inspection.inspect_model",
     "Report": "tflm_planner.report.document",
     "Target": "tflm_planner.tflm.targets",
     "load_target": "tflm_planner.tflm.targets",

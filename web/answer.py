@@ -2,7 +2,7 @@
 
     page.js --file--> worker.js --bytes--> Session --JSON--> page.js
 
-It runs in the browser, so it uses nothing that imports numpy (`tflm_planner.pipeline.looking`).
+It runs in the browser, so it uses nothing that imports numpy (`tflm_planner.pipeline.read_only`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tflm_planner.pipeline import looking
-from tflm_planner.report.arena_svg import TITLES
+from tflm_planner.pipeline import read_only
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.peak import peak_parts
+from tflm_planner.report.svg.arena import TITLES
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena
@@ -44,7 +44,7 @@ class Session:
     def opened(self, data: bytes, name: str) -> Json:
         """What the model needs on every board as it is."""
         self._data, self._name = bytes(data), name
-        rows = looking.compare_as_is(self._data, list(self._targets.values())).rows
+        rows = read_only.compare_as_is(self._data, list(self._targets.values())).rows
         boards = [_board(row.target) | _cell(row.cells[0], row.target) for row in rows]
         return {"name": name, "bytes": len(self._data), "version": __version__, "boards": boards}
 
@@ -61,7 +61,7 @@ class Session:
         return found
 
     def _sketched(self, target: Target) -> Json:
-        arena = looking.plan_greedily(self._data, target).arena
+        arena = read_only.plan_greedily(self._data, target).arena
         return {"arena": arena.arena, "bound": arena.bound}
 
     def detailed(self, board: str) -> Json:
@@ -71,7 +71,7 @@ class Session:
         return {"board": board, "as_is": seen, "planned": _guarded(lambda: self._drawn(target))}
 
     def _inspected(self, target: Target) -> Json:
-        found = looking.inspect(self._data, kernels_of(target))
+        found = read_only.inspect(self._data, kernels_of(target))
         limits = found.limits
         floors = {
             "order": limits.file_order_bytes,
@@ -85,7 +85,7 @@ class Session:
         }
 
     def _drawn(self, target: Target) -> Json:
-        quick = looking.plan_greedily(self._data, target)
+        quick = read_only.plan_greedily(self._data, target)
         return _arena(quick.arena) | {"map": _map(quick.map)}
 
 

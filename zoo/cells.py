@@ -5,6 +5,8 @@ names the source and the published counts that the shapes are checked with. Know
 not know quantisation or files.
 """
 
+from functools import partial
+
 import keras
 from keras import layers
 
@@ -70,13 +72,23 @@ def _nasnet_cell(older, newer, filters: int, reduce: bool):
     return layers.Concatenate()([states["p"], *(states[node] for node in range(5))])
 
 
+# Resolutions beside 224 of `nasnet_mobile_96`, ...: MOTES's figure 8 (b).
+NASNET_RESOLUTIONS = (96, 128, 160, 192, 256, 288)
+
+
 @zoo_model(parameters=5.3e6, macs=564e6)
-def nasnet_mobile() -> keras.Model:
+def nasnet_mobile(resolution: int = 224) -> keras.Model:
     """NASNet-A (4 @ 1056), Zoph et al. 2018, at 224x224 (Keras's own).
 
     Checked: 5.3 M parameters, 564 M MACs (the paper's table 3).
     """
-    return keras.applications.NASNetMobile(weights=None)
+    return keras.applications.NASNetMobile(input_shape=(resolution, resolution, 3), weights=None)
+
+
+for _resolution in NASNET_RESOLUTIONS:
+    zoo_model(name=f"nasnet_mobile_{_resolution}", parameters=5.3e6, variant=True)(
+        partial(nasnet_mobile, _resolution)
+    )
 
 
 @zoo_model(parameters=3.3e6)
@@ -227,9 +239,33 @@ def fpnas_like() -> keras.Model:
     """
     image = keras.Input((224, 224, 3))
     x = conv_bn(conv_bn(image, 32, 3, 2, act="relu6"), 16, 1, act=None)
-    for filters, first_strides, expansion, cells in FPNAS_LIKE:
-        for cell in range(cells):
-            x = _fpnas_cell(x, filters, 1 if cell else first_strides, expansion)
+    for filters, strides, expansion in _fpnas_cells():
+        x = _fpnas_cell(x, filters, strides, expansion)
     return keras.Model(
         image, classify(conv_bn(x, 1280, 1, act="relu6"), IMAGENET), name="fpnas_like"
     )
+
+
+def _fpnas_cells() -> list[tuple[int, int, int]]:
+    """Filters, strides and expansion of each cell of `fpnas_like`."""
+    return [
+        (filters, 1 if cell else first_strides, expansion)
+        for filters, first_strides, expansion, cells in FPNAS_LIKE
+        for cell in range(cells)
+    ]
+
+
+def fpnas_cell(number: int) -> keras.Model:
+    """One cell of `fpnas_like`, counted from 1, on an input of the shape that it has there, with a
+    classifier of ten classes behind it: MOTES's figure 9 (a)."""
+    side, channels = 112, 16
+    cells = _fpnas_cells()
+    for filters, strides, _ in cells[: number - 1]:
+        side, channels = side // strides, filters
+    image = keras.Input((side, side, channels))
+    cell = classify(_fpnas_cell(image, *cells[number - 1]), 10)
+    return keras.Model(image, cell, name=f"fpnas_cell_{number}")
+
+
+for _number in range(1, len(_fpnas_cells()) + 1):
+    zoo_model(name=f"fpnas_cell_{_number}", variant=True)(partial(fpnas_cell, _number))

@@ -52,7 +52,11 @@ def _make(name: str, folder: Path, run: bool) -> int:
 def main() -> int:
     """Parse the command line, build, probe, print; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m zoo.make", description=__doc__)
-    parser.add_argument("names", nargs="*", help="models to build (default: all)")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        help="models to build (default: all but the variants, which are only made when named)",
+    )
     parser.add_argument("--out", type=Path, default=Path("zoo/models"), help="folder to write to")
     parser.add_argument("--no-probe", action="store_true", help="build only, run nothing")
     parser.add_argument("--here", action="store_true", help="build in this process, run nothing")
@@ -67,7 +71,7 @@ def main() -> int:
     unknown = set(arguments.names) - set(NETWORKS)
     if unknown:
         parser.error(f"unknown model {', '.join(sorted(unknown))}; known: {', '.join(NETWORKS)}")
-    names = arguments.names or list(NETWORKS)
+    names = arguments.names or [name for name, entry in NETWORKS.items() if not entry.variant]
     return int(sum(_make(name, arguments.out, not arguments.no_probe) for name in names) > 0)
 
 

@@ -16,7 +16,8 @@ class Entry:
     `parameters` and `macs` (multiply-accumulates of one inference) are None where nothing is
     published. `tolerance` is relative. Where the published count is that of another size of
     the same network, `at` holds the arguments of that size. deviation: of the logits between
-    inputs; less than usual where a SOFTMAX of few classes would say the same of all.
+    inputs; less than usual where a SOFTMAX of few classes would say the same of all. variant: made
+    only when named, because it is another size, or a part, of a network that is there.
     """
 
     build: Callable[..., Any]
@@ -26,6 +27,7 @@ class Entry:
     at: Mapping[str, Any] = field(default_factory=dict)
     quantised: bool = True
     deviation: float = 2.0
+    variant: bool = False
 
 
 NETWORKS: dict[str, Entry] = {}

@@ -21,10 +21,10 @@ from pathlib import Path
 import pytest
 
 from tests.arduino import build
-from tflm_planner.device import board as boards
-from tflm_planner.device import line as lines
-from tflm_planner.device import messages as m
-from tflm_planner.device.measuring import target_of
+from tflm_planner.device.measuring.measure import target_of
+from tflm_planner.device.protocol import board as boards
+from tflm_planner.device.protocol import line as lines
+from tflm_planner.device.protocol import messages as m
 from tflm_planner.tflm.targets import all_targets
 
 RUNNER = build.ROOT / "arduino_runner"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.arduino import build
-from tflm_planner.device import board as boards
-from tflm_planner.device import line as lines
+from tflm_planner.device.protocol import board as boards
+from tflm_planner.device.protocol import line as lines
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="there is no g++ here")
 

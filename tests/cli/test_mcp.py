@@ -215,7 +215,7 @@ def test_a_fault_of_ours_is_an_answer(folder: Path, monkeypatch: pytest.MonkeyPa
     def broken(*_: object) -> None:
         raise ZeroDivisionError("at the seam")
 
-    monkeypatch.setattr("tflm_planner.pipeline.looking.arena", broken)
+    monkeypatch.setattr("tflm_planner.pipeline.read_only.arena", broken)
     assert error_of(folder, "arena", model=KWS) == (1, "internal", "ZeroDivisionError: at the seam")
 
 

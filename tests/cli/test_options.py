@@ -10,7 +10,7 @@ from tests.cli.plain_plans import PLAIN, files
 from tests.fuzz.shell import COMMAND
 from tflm_planner.cli import choices
 from tflm_planner.cli.plan import PlanArguments
-from tflm_planner.pipeline.options import ALLOCATORS, ENDS, ORDERS
+from tflm_planner.pipeline.options import ALLOCATORS, IO_TYPES, ORDERS, Firmware
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.search import OBJECTIVES
 
@@ -40,7 +40,7 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     assert not tiles.spellings_only
     plain = PlanArguments(Path("in")).options()
     assert plain.tiles is not None and plain.tiles.operators == AllowedOperators.NONE
-    assert (plain.tiles.max_slowdown, plain.memory.strip, plain.ends) == (1.1, "nothing", "keep")
+    assert (plain.tiles.max_slowdown, plain.memory.strip, plain.io) == (1.1, "nothing", "keep")
     more = PlanArguments(Path("in"), firmware="more-ops").options().tiles
     assert more is not None and more.operators == AllowedOperators.ALL
     respelled = PlanArguments(Path("in"), search="spellings", max_slowdown=1.01).options().tiles
@@ -53,7 +53,8 @@ def test_the_words_of_help_are_those_that_are_known() -> None:
     """`choices` has them once more, so that help loads nothing heavy."""
     assert set(get_args(choices.Order)) == set(ORDERS)
     assert set(get_args(choices.Allocator)) == set(ALLOCATORS)
-    assert get_args(choices.Ends) == ENDS
+    assert get_args(choices.IoTypes) == IO_TYPES
+    assert choices.Firmware == Firmware
     assert get_args(choices.Objective) == OBJECTIVES
 
 

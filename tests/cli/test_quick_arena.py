@@ -60,7 +60,7 @@ def test_a_fault_of_ours_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("tflm_planner.pipeline.arenas.arena", broken)
+    monkeypatch.setattr("tflm_planner.pipeline.inspection.arenas.arena", broken)
     assert plain_arena(["arena", KWS]) is None
 
 

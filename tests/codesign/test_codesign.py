@@ -16,15 +16,15 @@ import pytest
 
 from tests.command import Run
 from tests.conftest import PUBLISHED, ROOT
-from tflm_planner.codesign.build import build
-from tflm_planner.codesign.chain import Chain, Layer, steps
-from tflm_planner.codesign.families import FAMILIES, Grid, divisible
-from tflm_planner.codesign.fit_text import command_for, render_fits
-from tflm_planner.codesign.fitting import VariantOutcome, fit
-from tflm_planner.codesign.residuals import plain
-from tflm_planner.codesign.sizes import floors_of, size_of
-from tflm_planner.codesign.user_build import user_variants
-from tflm_planner.codesign.variants import limits_of, variants_of
+from tflm_planner.codesign.chains.chain import Chain, Layer, steps
+from tflm_planner.codesign.chains.families import FAMILIES, Grid, divisible
+from tflm_planner.codesign.chains.residuals import plain
+from tflm_planner.codesign.chains.sizes import floors_of, size_of
+from tflm_planner.codesign.fitting.fit_text import command_for, render_fits
+from tflm_planner.codesign.fitting.largest import VariantOutcome, fit
+from tflm_planner.codesign.fitting.user_build import user_variants
+from tflm_planner.codesign.fitting.variants import limits_of, variants_of
+from tflm_planner.codesign.networks.build import build
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model

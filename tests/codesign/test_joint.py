@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from tests.jobs.dask_workers import two_dask_workers
-from tflm_planner.codesign.build import build
-from tflm_planner.codesign.chain import steps
+from tflm_planner.codesign.chains.chain import steps
 from tflm_planner.codesign.joint.evolution import EvolutionOptions, Judging, search
 from tflm_planner.codesign.joint.memory import (
     QUICK_TILES,
@@ -27,6 +26,7 @@ from tflm_planner.codesign.joint.memory import (
 )
 from tflm_planner.codesign.joint.search_svg import pareto_points, search_svg
 from tflm_planner.codesign.joint.space import Genes, SearchSpace, StageShape
+from tflm_planner.codesign.networks.build import build
 from tflm_planner.cost import latency_of
 from tflm_planner.jobs.cluster import ClusterEngine
 from tflm_planner.jobs.processes import LocalEngine

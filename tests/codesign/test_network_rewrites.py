@@ -11,15 +11,28 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 
-from tflm_planner.codesign.build import build, build_floats
-from tflm_planner.codesign.chain import Chain, Layer, steps
-from tflm_planner.codesign.evaluate import evaluate
-from tflm_planner.codesign.families import FAMILIES, Growing
-from tflm_planner.codesign.folding import fold, running
-from tflm_planner.codesign.papers import NETWORKS, densenet121, densenet_mini, resnet34, yolo_like
-from tflm_planner.codesign.residuals import ends, linearise, plain, redistribute, reorganise, units
-from tflm_planner.codesign.sizes import size_of
-from tflm_planner.codesign.weights import Array, Network, draw
+from tflm_planner.codesign.chains.chain import Chain, Layer, steps
+from tflm_planner.codesign.chains.families import FAMILIES, Growing
+from tflm_planner.codesign.chains.papers import (
+    NETWORKS,
+    densenet121,
+    densenet_mini,
+    resnet34,
+    yolo_like,
+)
+from tflm_planner.codesign.chains.residuals import (
+    ends,
+    linearise,
+    plain,
+    redistribute,
+    reorganise,
+    units,
+)
+from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.networks.build import build, build_floats
+from tflm_planner.codesign.networks.evaluate import evaluate
+from tflm_planner.codesign.networks.folding import fold, running
+from tflm_planner.codesign.networks.weights import Array, Network, draw
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.targets import load_target

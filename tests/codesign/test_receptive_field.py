@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tflm_planner.codesign.chain import Chain, Layer, steps
-from tflm_planner.codesign.evaluate import evaluate, padding
-from tflm_planner.codesign.families import FAMILIES
-from tflm_planner.codesign.receptive_field import measure_patches, receptive_field
-from tflm_planner.codesign.redistribution import redistribute_field
-from tflm_planner.codesign.sizes import size_of
-from tflm_planner.codesign.weights import Array, draw
+from tflm_planner.codesign.chains.chain import Chain, Layer, steps
+from tflm_planner.codesign.chains.families import FAMILIES
+from tflm_planner.codesign.chains.receptive_field import measure_patches, receptive_field
+from tflm_planner.codesign.chains.redistribution import redistribute_field
+from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.networks.evaluate import evaluate, padding
+from tflm_planner.codesign.networks.weights import Array, draw
 
 
 def family(name: str, side: int, width: float = 1.0) -> Chain:

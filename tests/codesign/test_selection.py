@@ -8,10 +8,10 @@ from itertools import combinations
 
 import pytest
 
-from tflm_planner.codesign.build import build, build_traced
-from tflm_planner.codesign.papers import NETWORKS
-from tflm_planner.codesign.residuals import ends, plain, reorganise
-from tflm_planner.codesign.selection import planned_memory, select, stock_memory
+from tflm_planner.codesign.chains.papers import NETWORKS
+from tflm_planner.codesign.chains.residuals import ends, plain, reorganise
+from tflm_planner.codesign.networks.build import build, build_traced
+from tflm_planner.codesign.networks.selection import planned_memory, select, stock_memory
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target

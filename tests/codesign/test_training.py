@@ -13,13 +13,14 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.conftest import needs_tflm
-from tflm_planner.codesign.build import build_int8
-from tflm_planner.codesign.chain import Chain, Layer
-from tflm_planner.codesign.evaluate import evaluate
-from tflm_planner.codesign.families import Growing
-from tflm_planner.codesign.folding import fold
-from tflm_planner.codesign.residuals import plain, reorganise
-from tflm_planner.codesign.scoring import outputs, value_ranges
+from tflm_planner.codesign.chains.chain import Chain, Layer
+from tflm_planner.codesign.chains.families import Growing
+from tflm_planner.codesign.chains.residuals import plain, reorganise
+from tflm_planner.codesign.networks.build import build_int8
+from tflm_planner.codesign.networks.evaluate import evaluate
+from tflm_planner.codesign.networks.folding import fold
+from tflm_planner.codesign.networks.scoring import outputs, value_ranges
+from tflm_planner.codesign.networks.weights import Network
 from tflm_planner.codesign.training.data import DataSet, load_data, resize
 from tflm_planner.codesign.training.framework import tensorflow
 from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, train
@@ -31,7 +32,6 @@ from tflm_planner.codesign.training.trainable import (
     of_network,
     untrained,
 )
-from tflm_planner.codesign.weights import Network
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
 

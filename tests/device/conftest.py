@@ -9,7 +9,7 @@ import pytest
 
 from tests.device.faulty_boards import Setup
 from tests.device.proxy import Fake, Hook, Proxy
-from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
+from tflm_planner.device.virtual.virtual_board import VirtualBoard, virtual_capabilities
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.device.proxy import Hook, Proxy
-from tflm_planner.device import messages as m
-from tflm_planner.device.board import BoardClient, connect
-from tflm_planner.device.framing import Frame, encode
-from tflm_planner.device.line import SerialLine
-from tflm_planner.device.link import Timing
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.board import BoardClient, connect
+from tflm_planner.device.protocol.framing import Frame, encode
+from tflm_planner.device.protocol.line import SerialLine
+from tflm_planner.device.protocol.link import Timing
 
 QUICK = Timing(answer=0.15, repeats=3, patience=0.4, greeting=0.5)
 MODEL = b"\x1c\0\0\0TFL3" + bytes(range(256)) * 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.conftest import CNN
 from tflm_planner.cost import case_of, latency_of
 from tflm_planner.cost.case import Case, canonical
-from tflm_planner.device.database import (
+from tflm_planner.device.profiling.database import (
     BoardRow,
     LatencyRow,
     operator_text,

@@ -15,10 +15,10 @@ import threading
 import tty
 from collections.abc import Callable, Iterable
 
-from tflm_planner.device.framing import Frame, Receiver, encode
-from tflm_planner.device.host_runtime import type_number
-from tflm_planner.device.responder import Loaded, RefusedRequest, RunResult
-from tflm_planner.device.virtual_board import VirtualBoard
+from tflm_planner.device.protocol.framing import Frame, Receiver, encode
+from tflm_planner.device.virtual.host_runtime import type_number
+from tflm_planner.device.virtual.responder import Loaded, RefusedRequest, RunResult
+from tflm_planner.device.virtual.virtual_board import VirtualBoard
 from tflm_planner.model.serde import read_model
 
 Hook = Callable[[Frame, int], Iterable[bytes] | None]

@@ -14,9 +14,9 @@ from tests.conftest import CNN
 from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tests.transforms.row_loops import chain
-from tflm_planner.device.export import export
+from tflm_planner.device.cpp.export import export
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.arenas import arena_in
+from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.resolver_methods import resolver_method

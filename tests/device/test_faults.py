@@ -11,11 +11,11 @@ import pytest
 
 from tests.device.faulty_boards import MODEL, Setup, opened, whole_job
 from tests.device.proxy import Fake, Hook
-from tflm_planner.device import messages as m
-from tflm_planner.device.framing import Frame, encode
-from tflm_planner.device.line import LineError, SerialLine
-from tflm_planner.device.link import BoardRefusedError, NoAnswerError, Timing
-from tflm_planner.device.responder import RefusedRequest
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import Frame, encode
+from tflm_planner.device.protocol.line import LineError, SerialLine
+from tflm_planner.device.protocol.link import BoardRefusedError, NoAnswerError, Timing
+from tflm_planner.device.virtual.responder import RefusedRequest
 from tflm_planner.support.errors import DeviceError
 
 

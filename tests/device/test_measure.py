@@ -15,25 +15,25 @@ from tests.conftest import CNN, PUBLISHED, ROOT, needs_tflm, shared_models
 from tests.device.proxy import ModelFake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.handmade_flow import while_loop
-from tflm_planner.device import messages as m
-from tflm_planner.device.board import BoardAllocation, BoardClient, connect
-from tflm_planner.device.energy import metered_power, stated_power
-from tflm_planner.device.events import events
-from tflm_planner.device.framing import Frame, encode
-from tflm_planner.device.host_runtime import HostEngine
-from tflm_planner.device.line import SerialLine
-from tflm_planner.device.link import Link
-from tflm_planner.device.measurement import Measurement
-from tflm_planner.device.measurement_report import render, to_csv, to_html, to_json
-from tflm_planner.device.measuring import (
+from tflm_planner.device.measuring.energy import metered_power, stated_power
+from tflm_planner.device.measuring.events import events
+from tflm_planner.device.measuring.measure import (
     STATEFUL_STEPS,
     MeasureOptions,
     keeps_state,
     measure,
     prediction_target,
 )
-from tflm_planner.device.responder import Loaded, RunResult
-from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
+from tflm_planner.device.measuring.measurement import Measurement
+from tflm_planner.device.measuring.report import render, to_csv, to_html, to_json
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.board import BoardAllocation, BoardClient, connect
+from tflm_planner.device.protocol.framing import Frame, encode
+from tflm_planner.device.protocol.line import SerialLine
+from tflm_planner.device.protocol.link import Link
+from tflm_planner.device.virtual.host_runtime import HostEngine
+from tflm_planner.device.virtual.responder import Loaded, RunResult
+from tflm_planner.device.virtual.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.progress import silent

@@ -20,8 +20,8 @@ import pytest
 
 from tests.command import Run
 from tests.conftest import PUBLISHED, ROOT
-from tflm_planner.device.cpp_names import cpp_names
-from tflm_planner.device.packages import packages
+from tflm_planner.device.cpp.names import cpp_names
+from tflm_planner.device.cpp.packages import packages
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import load_target
 

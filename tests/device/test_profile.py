@@ -17,22 +17,22 @@ from tests.models.handmade import MODELS
 from tests.models.small import Chain
 from tflm_planner.cost import Watch, latency_of, measured_of, profile_target, with_source
 from tflm_planner.cost.case import Case
-from tflm_planner.device import messages as m
-from tflm_planner.device.database import (
+from tflm_planner.device.profiling.database import (
     BoardRow,
     LatencyRow,
     ProfileDatabase,
     operator_text,
 )
-from tflm_planner.device.framing import Frame
-from tflm_planner.device.host_runtime import HostEngine
-from tflm_planner.device.line import LineError
-from tflm_planner.device.link import Timing
-from tflm_planner.device.profiling import Shapes, profile, profiled_target
-from tflm_planner.device.responder import RefusedRequest
-from tflm_planner.device.single import can_stand_alone, single
-from tflm_planner.device.station import Station
-from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
+from tflm_planner.device.profiling.profile import Shapes, profile, profiled_target
+from tflm_planner.device.profiling.single_operator import can_stand_alone, single
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import Frame
+from tflm_planner.device.protocol.line import LineError
+from tflm_planner.device.protocol.link import Timing
+from tflm_planner.device.protocol.station import Station
+from tflm_planner.device.virtual.host_runtime import HostEngine
+from tflm_planner.device.virtual.responder import RefusedRequest
+from tflm_planner.device.virtual.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.model.clone import clone
 from tflm_planner.model.extract import extract_interval
 from tflm_planner.model.serde import read_model

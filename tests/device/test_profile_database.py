@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.device.profile_rows import BOARD, cnn_rows, row
-from tflm_planner.device.database import (
+from tflm_planner.device.profiling.database import (
     BoardRow,
     LatencyRow,
     ProfileDatabase,
@@ -97,7 +97,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from tests.device.profile_rows import BOARD, row
-from tflm_planner.device.database import ProfileDatabase
+from tflm_planner.device.profiling.database import ProfileDatabase
 with ProfileDatabase(Path(sys.argv[1]), create=True) as db:
     n = 0
     while True:

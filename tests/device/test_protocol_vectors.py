@@ -13,7 +13,7 @@ from cobs import cobs
 
 from tests.device.make_vectors import PLACE, document
 from tests.device.make_vectors import cobs as by_the_paper
-from tflm_planner.device import fill, framing, messages
+from tflm_planner.device.protocol import fill, framing, messages
 
 VECTORS: dict[str, Any] = json.loads(PLACE.read_text())
 

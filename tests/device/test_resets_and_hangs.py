@@ -11,11 +11,11 @@ import pytest
 
 from tests.device.faulty_boards import QUICK, Setup, opened, whole_job
 from tests.device.proxy import Fake
-from tflm_planner.device import messages as m
-from tflm_planner.device.framing import Frame, encode
-from tflm_planner.device.line import LineError
-from tflm_planner.device.link import BoardResetError, NoAnswerError
-from tflm_planner.device.station import Station
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import Frame, encode
+from tflm_planner.device.protocol.line import LineError
+from tflm_planner.device.protocol.link import BoardResetError, NoAnswerError
+from tflm_planner.device.protocol.station import Station
 from tflm_planner.support.errors import DeviceError
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.device.faulty_boards import Setup, instead, opened, whole_job
 from tests.device.proxy import Hook
-from tflm_planner.device import messages as m
-from tflm_planner.device.framing import Frame, encode
-from tflm_planner.device.link import BoardRefusedError, NoAnswerError
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import Frame, encode
+from tflm_planner.device.protocol.link import BoardRefusedError, NoAnswerError
 from tflm_planner.support.errors import DeviceError
 
 

@@ -17,12 +17,12 @@ from tests.conftest import CNN, ROOT, needs_tflm
 from tests.device.proxy import Fake, Proxy
 from tests.fuzz.shell import call
 from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
-from tflm_planner.device import line, station
-from tflm_planner.device import messages as m
-from tflm_planner.device.framing import Frame
-from tflm_planner.device.host_runtime import HostEngine
-from tflm_planner.device.responder import RefusedRequest
-from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
+from tflm_planner.device.protocol import line, station
+from tflm_planner.device.protocol import messages as m
+from tflm_planner.device.protocol.framing import Frame
+from tflm_planner.device.virtual.host_runtime import HostEngine
+from tflm_planner.device.virtual.responder import RefusedRequest
+from tflm_planner.device.virtual.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.tflm.targets import load_target
 
 COMMAND = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
@@ -59,7 +59,7 @@ def test_two_processes_and_a_serial_port_between_them(tmp_path: Path) -> None:
 def test_tflm_ends_its_process_and_the_board_goes_on() -> None:
     engine, data = HostEngine(), CNN.read_bytes()
     engine.load(data, 1 << 20)
-    assert kill_children("-m tflm_planner.device.host_runtime_worker") == 1
+    assert kill_children("-m tflm_planner.device.virtual.host_runtime_worker") == 1
     with pytest.raises(RefusedRequest) as caught:
         engine.run(engine.fill(1), 0)
     assert caught.value.code == m.Error.INVOKE_FAILED

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CNN, ROOT
-from tflm_planner.device.export import export
+from tflm_planner.device.cpp.export import export
 from tflm_planner.tflm.targets import load_target
 
 STUBS = ROOT / "tests" / "stubs"

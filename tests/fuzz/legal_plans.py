@@ -16,6 +16,8 @@ from tests.fuzz.random_plans import spoil
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import InexpressibleError, Symbols
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import Placement, placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
@@ -27,9 +29,7 @@ from tflm_planner.verification.terms.ends import inputs_of_both
 from tflm_planner.verification.terms.layout import ArenaLayout
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.memory import ArenaStore
-from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import SeparateStore
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols
 
 _TRIES_FOR_EACH = 5
 """Plans that are tried for each that is wanted: a fifth of them and more are legal."""

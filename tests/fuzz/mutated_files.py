@@ -66,12 +66,12 @@ def load_exact_search() -> None:
 
 def try_all(data: bytes) -> tuple[str, str]:
     """(status, detail) of planning the model in `data`, or of what went wrong with another verb."""
-    from tflm_planner.device.export import export
+    from tflm_planner.device.cpp.export import export
     from tflm_planner.model import text as ir_text
     from tflm_planner.model.serde import read_model
     from tflm_planner.pipeline import api
     from tflm_planner.pipeline.options import MemoryOptions
-    from tflm_planner.report.axes_text import axes_text
+    from tflm_planner.report.text.axes import axes_text
     from tflm_planner.support import defaults
     from tflm_planner.tflm.targets import load_target
     from tflm_planner.verification.terms import prove_by_terms
@@ -121,7 +121,7 @@ def try_all(data: bytes) -> tuple[str, str]:
 
 def _regions(data: bytes) -> list[object]:
     """What --patch, --split and --loop may say of a file: drawn by its bytes."""
-    from tflm_planner.pipeline.by_hand import parse_regions
+    from tflm_planner.pipeline.planning.by_hand import parse_regions
 
     rng = random.Random(zlib.crc32(data))
     first = rng.choice((0, 0, 0, 1, 2))
@@ -140,8 +140,8 @@ def _again(result: object) -> None:
     """The planned file reads, keeps its plan, and planning it once more does no harm."""
     from tflm_planner.model.serde import read_model
     from tflm_planner.pipeline import api
-    from tflm_planner.report.json_document import to_json
-    from tflm_planner.report.text import render_report
+    from tflm_planner.report.json.document import to_json
+    from tflm_planner.report.text.report import render_report
 
     assert isinstance(result, api.PlanResult)
     before, after = result.report.before.head, result.report.after.head

@@ -15,7 +15,7 @@ from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.by_hand import parse_loop, parse_patch, parse_split
+from tflm_planner.pipeline.planning.by_hand import parse_loop, parse_patch, parse_split
 from tflm_planner.support.errors import UsageError
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.regions import Regions

@@ -16,14 +16,14 @@ from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
 from tests.models.small import joined_uint8, one_operator
 from tflm_planner.cli.app import app
-from tflm_planner.device.export import export
+from tflm_planner.device.cpp.export import export
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.report.arena_text import render_arena
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.html import to_html
-from tflm_planner.report.json_document import to_json
-from tflm_planner.report.text import render_report
+from tflm_planner.report.json.document import to_json
+from tflm_planner.report.text.arena import render_arena
+from tflm_planner.report.text.report import render_report
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.targets import load_target

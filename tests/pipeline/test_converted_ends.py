@@ -24,7 +24,7 @@ def planned(data: bytes, **options) -> api.PlanResult:
 @needs_tflm
 def test_a_network_between_floats_is_planned_and_proved_as_integers() -> None:
     data = type_chain("float32", "int8", "int8", "float32")
-    kept, converted = planned(data), planned(data, ends="int8")
+    kept, converted = planned(data), planned(data, io="int8")
     assert kept.report.converted == ()
     assert converted.report.verified
     assert converted.report.after.arena.arena < kept.report.after.arena.arena
@@ -38,21 +38,21 @@ def test_a_network_between_floats_is_planned_and_proved_as_integers() -> None:
 
 @needs_tflm
 def test_bytes_of_a_camera_are_shifted_only() -> None:
-    result = planned(unsigned.ds_cnn(), ends="int8")
+    result = planned(unsigned.ds_cnn(), io="int8")
     assert result.report.verified
     assert [end.shift for end in result.report.converted] == [-128, -128]
 
 
 @needs_tflm
 def test_a_model_without_conversions_says_so(cnn: bytes) -> None:
-    report = planned(cnn, ends="int8").report
+    report = planned(cnn, io="int8").report
     assert report.converted == ()
     assert any(note.startswith("--io int8 changed nothing") for note in report.notes)
 
 
 def test_other_words_are_refused() -> None:
     with pytest.raises(UsageError, match="choose from keep, int8"):
-        api.PlanOptions(ends="float")  # type: ignore[arg-type]
+        api.PlanOptions(io="float")  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_the_ladder_gives_the_figure_that_it_reaches() -> None:
     data = type_chain("float32", "int8", "int8", "float32")
     report = planned(data, tiles=api.TilePermission(workers=1)).report
     (rung,) = [rung for rung in report.ladder if rung.kind == "int8 ends"]
-    assert rung.arena == planned(data, ends="int8").report.after.arena.arena
+    assert rung.arena == planned(data, io="int8").report.after.arena.arena
 
 
 @needs_tflm
@@ -88,6 +88,6 @@ def test_the_ladder_leaves_out_figures_that_are_no_lower() -> None:
     found = {rung.kind: rung for rung in kept.ladder}
     assert (found["int8 ends"].arena or 0) < kept.after.arena.arena
     assert found["lean"].arena is None and "--io int8" in found["lean"].command
-    dropped = planned(data, ends="int8").report
+    dropped = planned(data, io="int8").report
     for rung in dropped.ladder:
         assert rung.taken or not rung.at_most or (rung.arena or 0) < dropped.after.arena.arena

@@ -14,7 +14,7 @@ from tests.tflm.registered import BUILTIN, CUSTOM
 from tflm_planner.model.ir import ETHOS_U
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.report.text import render_report
+from tflm_planner.report.text.report import render_report
 from tflm_planner.support.errors import ModelError
 
 ALL: dict[str, Callable[[], bytes]] = {

@@ -51,7 +51,7 @@ def test_functions_stay_functions_when_packages_are_loaded() -> None:
 def test_save_writes_once_and_never_over_the_source(tmp_path: Path) -> None:
     source = tmp_path / "in.tflite"
     source.write_bytes(CNN.read_bytes())
-    planned = tp.plan(source, tile=None, prove=False)
+    planned = tp.plan(source, tile=None, verify=False)
     assert planned.save(tmp_path / "out.tflite").read_bytes() == planned.data
     with pytest.raises(tp.UsageError, match="exists"):
         planned.save(tmp_path / "out.tflite")
@@ -70,21 +70,22 @@ def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
     source.write_bytes(narrow_rows())
     subprocess.run([*command, str(source), str(out), *options], check=True, cwd=ROOT)
     tile = tp.Tile(max_slowdown=1.05, operators=["slice"])
-    assert tp.plan(source, tile=tile, prove=False).data == out.read_bytes()
+    assert tp.plan(source, tile=tile, verify=False).data == out.read_bytes()
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda: tp.plan(CNN, target="nano34ble", prove=False), "nano33ble"),
-        (lambda: tp.plan(CNN, tile=tp.Tile(max_slowdown=0.5), prove=False), "below 1"),
-        (lambda: tp.plan(CNN, tile=tp.Tile(operators="some"), prove=False), "own"),  # type: ignore[arg-type]
-        (lambda: tp.plan(CNN, budget="a lot", prove=False), "a lot"),
-        (lambda: tp.plan(CNN, time_limit=0, prove=False), "time limit 0"),
-        (lambda: tp.plan(CNN, workers=0, prove=False), "0 workers"),
+        (lambda: tp.plan(CNN, target="nano34ble", verify=False), "nano33ble"),
+        (lambda: tp.plan(CNN, tile=tp.Tile(max_slowdown=0.5), verify=False), "below 1"),
+        (lambda: tp.plan(CNN, tile=tp.Tile(operators="some"), verify=False), "own"),  # type: ignore[arg-type]
+        (lambda: tp.plan(CNN, budget="a lot", verify=False), "a lot"),
+        (lambda: tp.plan(CNN, firmware="thin", verify=False), "`firmware` 'thin' is unknown"),  # type: ignore[arg-type]
+        (lambda: tp.plan(CNN, time_limit=0, verify=False), "time limit 0"),
+        (lambda: tp.plan(CNN, workers=0, verify=False), "0 workers"),
         (
             lambda: tp.plan(
-                CNN, target=tp.load_target("esp32s3/esp-nn-1.2.3"), lean=True, prove=False
+                CNN, target=tp.load_target("esp32s3/esp-nn-1.2.3"), firmware="lean", verify=False
             ),
             "cannot be lean",
         ),
@@ -95,12 +96,23 @@ def test_wrong_calls_say_what_is_wrong(wrong, words: str) -> None:
         wrong()
 
 
+@pytest.mark.slow
+def test_firmware_permits_operators_unless_they_are_named() -> None:
+    source = narrow_rows()
+    by_word = tp.plan(source, firmware="more-ops", verify=False)
+    by_tile = tp.plan(source, tile=tp.Tile(operators="all"), verify=False)
+    own = tp.plan(source, firmware="more-ops", tile=tp.Tile(operators="own"), verify=False)
+    assert by_word.data == by_tile.data
+    assert own.data == tp.plan(source, verify=False).data
+    assert by_word.report.after.arena.bytes < own.report.after.arena.bytes
+
+
 def test_lean_counts_whether_the_target_is_a_name_or_an_object() -> None:
-    by_name = tp.plan(CNN, target="nano33ble", lean=True, tile=None, prove=False)
+    by_name = tp.plan(CNN, target="nano33ble", firmware="lean", tile=None, verify=False)
     target = tp.load_target("nano33ble")
-    by_object = tp.plan(CNN, target=target, lean=True, tile=None, prove=False)
+    by_object = tp.plan(CNN, target=target, firmware="lean", tile=None, verify=False)
     assert by_object.data == by_name.data
-    fat = tp.plan(CNN, target=target, tile=None, prove=False)
+    fat = tp.plan(CNN, target=target, tile=None, verify=False)
     assert by_object.report.after.arena.bytes < fat.report.after.arena.bytes
 
 
@@ -111,7 +123,7 @@ def test_what_is_returned_can_be_named() -> None:
 
 
 def test_a_search_ends_after_the_time_limit() -> None:
-    planned = tp.plan(CNN, time_limit=1e-6, workers=1, prove=False)
+    planned = tp.plan(CNN, time_limit=1e-6, workers=1, verify=False)
     assert planned.report.stopped == "time limit"
 
 
@@ -122,7 +134,7 @@ def test_a_damaged_model_is_a_model_error() -> None:
 
 @pytest.mark.slow
 def test_a_streamed_pair_is_saved_as_three_files(tmp_path: Path) -> None:
-    pair = tp.stream_input(CNN, prove=False)
+    pair = tp.stream_input(CNN, verify=False)
     files = [tmp_path / name for name in ("front.tflite", "back.tflite", "strips.h")]
     pair.save(*files)
     assert files[0].read_bytes() == pair.front

@@ -8,7 +8,8 @@ import pytest
 
 from tests.conftest import CNN, needs_tflm
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline import api, planned_file
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.planning import planned_file
 from tflm_planner.transforms.attach_plan import carried_plan
 
 DATA = CNN.read_bytes()

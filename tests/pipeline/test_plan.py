@@ -18,12 +18,12 @@ from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryPlan, rank
-from tflm_planner.pipeline.memory_search import plan_memory
-from tflm_planner.pipeline.planned_file import check_sharing, write_and_check
-from tflm_planner.pipeline.tiled_file import into_dialect, tiled_model
-from tflm_planner.pipeline.write import write_planned
-from tflm_planner.report.json_document import to_json
+from tflm_planner.pipeline.planning.memory_plan import MemoryPlan, rank
+from tflm_planner.pipeline.planning.memory_search import plan_memory
+from tflm_planner.pipeline.planning.planned_file import check_sharing, write_and_check
+from tflm_planner.pipeline.planning.tiled_file import into_dialect, tiled_model
+from tflm_planner.pipeline.planning.write import write_planned
+from tflm_planner.report.json.document import to_json
 from tflm_planner.support.errors import (
     ModelError,
     UnsoundPlanError,

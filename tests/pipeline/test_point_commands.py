@@ -11,7 +11,7 @@ import pytest
 from tests.command import Run
 from tests.conftest import PUBLISHED
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.point_commands import with_commands, without
+from tflm_planner.pipeline.guidance.point_commands import with_commands, without
 from tflm_planner.report.document import ParetoFront, ParetoPoint
 
 FRONT = ParetoFront(
@@ -44,7 +44,7 @@ def test_each_point_is_asked_for_by_its_bytes() -> None:
 
 
 def test_what_was_allowed_stays_allowed() -> None:
-    options = api.PlanOptions(tiles=api.TilePermission(1.5), ends="int8")
+    options = api.PlanOptions(tiles=api.TilePermission(1.5), io="int8")
     found = commands(options)
     target = "tflm-plan a.tflite --target cortex-m4/cmsis-nn --io int8"
     assert found[2] == f"{target} --ops PAD,WHILE --budget 700 --max-slowdown 1.5"

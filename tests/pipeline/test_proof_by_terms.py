@@ -17,10 +17,10 @@ from tests.verification.terms.proofs import forged
 from tflm_planner.cli.app import app
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
-from tflm_planner.pipeline.model_planner import ModelPlanner
+from tflm_planner.pipeline.planning.model_planner import ModelPlanner
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
-from tflm_planner.report.json_document import to_json
-from tflm_planner.report.text import render_report
+from tflm_planner.report.json.document import to_json
+from tflm_planner.report.text.report import render_report
 from tflm_planner.support.errors import OutputsDifferError
 
 pytestmark = needs_tflm

@@ -15,17 +15,17 @@ from tflm_planner.pipeline.python_words import KEYWORDS, in_python_words
 
 def test_a_wrong_keyword_is_named_as_one() -> None:
     with pytest.raises(tp.UsageError) as refused:
-        tp.plan(CNN, io="int9", prove=False)  # type: ignore[arg-type]
+        tp.plan(CNN, io="int9", verify=False)  # type: ignore[arg-type]
     assert str(refused.value) == "`io` 'int9' is unknown; choose from keep, int8"
     with pytest.raises(tp.UsageError, match="--io 'int9' is unknown"):
-        api.PlanOptions(ends="int9")  # type: ignore[arg-type]
+        api.PlanOptions(io="int9")  # type: ignore[arg-type]
 
 
 def test_what_to_try_is_said_in_keywords() -> None:
     with pytest.raises(tp.ModelError) as refused:
         tp.plan(joined_uint8())
     said = str(refused.value)
-    assert "`prove=False` plans it all the same" in said
+    assert "`verify=False` plans it all the same" in said
     assert "with `tile=Tile(portable=True)` LiteRT proves it" in said
     assert "--" not in said
     with pytest.raises(tp.ModelError, match="--no-verify plans it all the same"):

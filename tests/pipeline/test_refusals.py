@@ -12,8 +12,13 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.pipeline.options import Stripping
-from tflm_planner.pipeline.refusals import MOST_PROOFS, MOST_REFUSED, Refusal, RefusalCauses
-from tflm_planner.pipeline.tiled_file import plan_tiling, tiled_model
+from tflm_planner.pipeline.planning.refusals import (
+    MOST_PROOFS,
+    MOST_REFUSED,
+    Refusal,
+    RefusalCauses,
+)
+from tflm_planner.pipeline.planning.tiled_file import plan_tiling, tiled_model
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.element_types import form_of
 from tflm_planner.tiling.budget import SearchBudget

@@ -11,9 +11,10 @@ import pytest
 
 from tests.models.small import narrow_rows
 from tests.transforms.row_loops import chain
-from tflm_planner.pipeline import api, model_planner
+from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
-from tflm_planner.pipeline.refusals import MOST_REFUSED
+from tflm_planner.pipeline.planning import model_planner
+from tflm_planner.pipeline.planning.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import split
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError

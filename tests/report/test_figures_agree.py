@@ -22,15 +22,15 @@ from tests.models.small import small_network
 from tests.transforms.row_loops import chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.advice import advice
-from tflm_planner.pipeline.inspection import inspect_model
+from tflm_planner.pipeline.inspection.advice import advice
+from tflm_planner.pipeline.inspection.inspect_model import inspect_model
 from tflm_planner.report.document import HeadLimits, MapBlock, MapStep, MemoryMap, Report, Rung
-from tflm_planner.report.fit_text import next_line, verdict_line
 from tflm_planner.report.html import to_html
-from tflm_planner.report.inspection_text import render_inspection
-from tflm_planner.report.json_document import to_json
+from tflm_planner.report.json.document import to_json
 from tflm_planner.report.peak import covered_bytes, parts_of, peak_parts
-from tflm_planner.report.text import limit_sentence, render_report
+from tflm_planner.report.text.fit import next_line, verdict_line
+from tflm_planner.report.text.inspection import render_inspection
+from tflm_planner.report.text.report import limit_sentence, render_report
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import METHODS

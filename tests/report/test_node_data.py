@@ -13,7 +13,7 @@ from tests.command import Run
 from tests.conftest import PUBLISHED
 from tests.models.small import narrow_rows
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.by_hand import parse_regions
+from tflm_planner.pipeline.planning.by_hand import parse_regions
 from tflm_planner.report.node_data import node_data
 from tflm_planner.transforms.tile.boxes import box_in_name
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import published
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.by_hand import parse_regions
+from tflm_planner.pipeline.planning.by_hand import parse_regions
 from tflm_planner.report.document import MapStep, MemoryMap, ParetoFront, ParetoPoint
 from tflm_planner.report.html import to_html
 from tflm_planner.report.operator_changes import OperatorChange, operator_changes

@@ -15,14 +15,14 @@ import pytest
 from tests.conftest import CNN
 from tests.report.report_samples import HOSTILE
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.pareto import front_of_search, with_stock
+from tflm_planner.pipeline.planning.pareto import front_of_search, with_stock
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Report
 from tflm_planner.report.html import to_html
-from tflm_planner.report.json_document import to_json
-from tflm_planner.report.pareto_svg import pareto_svg
-from tflm_planner.report.pareto_text import front_rows, point_words, shown_points
-from tflm_planner.report.text import render_report
+from tflm_planner.report.json.document import to_json
+from tflm_planner.report.svg.pareto import pareto_svg
+from tflm_planner.report.text.pareto import front_rows, point_words, shown_points
+from tflm_planner.report.text.report import render_report
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.tilings import Tiling, TilingResult, pareto_fronts, slower_front
 from tflm_planner.transforms.tile.box_plan import Split

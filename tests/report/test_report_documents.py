@@ -17,7 +17,7 @@ from tflm_planner.cli.schemas import schemas
 from tflm_planner.report.csv_document import HEADER, to_csv
 from tflm_planner.report.document import HostRuntime, MemoryMap, Report
 from tflm_planner.report.html import to_html
-from tflm_planner.report.json_document import (
+from tflm_planner.report.json.document import (
     arena_to_json,
     inspection_to_json,
     to_json,
@@ -202,7 +202,7 @@ never another word for the same thing."""
 def test_a_key_is_called_as_in_python() -> None:
     structs, found = list[type[msgspec.Struct]](), dict[str, str]()
     for info in pkgutil.walk_packages(tflm_planner.__path__, "tflm_planner."):
-        if info.name.rpartition(".")[2].endswith("_types"):
+        if info.name.endswith("_types") or ".report.json." in info.name:
             members = vars(importlib.import_module(info.name)).values()
             structs += [m for m in members if isinstance(m, type) and issubclass(m, msgspec.Struct)]
     assert len({*structs}) > 40, "the types were read"

@@ -13,11 +13,11 @@ import pytest
 from jinja2 import UndefinedError
 
 from tests.report.report_samples import HOSTILE, chain, with_solution
-from tflm_planner.report.arena_svg import ArenaBar, Limit, arena_parts, arena_svg
 from tflm_planner.report.document import MapBlock, MemoryMap, Report
 from tflm_planner.report.html import to_html
-from tflm_planner.report.memory_map_svg import NAMED_BLOCKS, before_after_svg, memory_map_svg
 from tflm_planner.report.page import SCRIPTS, render
+from tflm_planner.report.svg.arena import ArenaBar, Limit, arena_parts, arena_svg
+from tflm_planner.report.svg.memory_map import NAMED_BLOCKS, before_after_svg, memory_map_svg
 from tflm_planner.tflm.arena.predict import Arena
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,8 +7,8 @@ import pytest
 from tests.report.report_samples import HOSTILE, chain, with_solution
 from tflm_planner.report.document import HeadLimits, MemoryMap, Report, RuntimeCheck
 from tflm_planner.report.html import to_html
-from tflm_planner.report.inspection_text import render_inspection
-from tflm_planner.report.text import (
+from tflm_planner.report.text.inspection import render_inspection
+from tflm_planner.report.text.report import (
     display_width,
     limit_sentence,
     render_report,

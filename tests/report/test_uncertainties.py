@@ -13,9 +13,9 @@ from tests.command import Run
 from tests.conftest import CNN
 from tests.models.build import Net
 from tests.transforms.row_loops import chain
-from tflm_planner.device.measurement import MeasuredSize
+from tflm_planner.device.measuring.measurement import MeasuredSize
 from tflm_planner.pipeline import api
-from tflm_planner.report.bounds_text import fits_words
+from tflm_planner.report.text.bounds import fits_words
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.arena.uncertainty import Uncertainty, bound_of, bytes_to_reserve
 from tflm_planner.tflm.targets import all_targets, load_target

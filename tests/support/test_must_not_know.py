@@ -11,16 +11,16 @@ from tests.support.package_trees import PACKAGE, package_trees
 MADE_OF = {
     "allocators": ("memory.allocators",),
     "arenas": ("tflm.arena",),
-    "boards": ("device.board", "device.line", "device.station"),
-    "boards' lines": ("device.line", "device.link"),
+    "boards": ("device.protocol.board", "device.protocol.line", "device.protocol.station"),
+    "boards' lines": ("device.protocol.line", "device.protocol.link"),
     "boxes": ("transforms.tile.boxes", "transforms.tile.box_plan"),
     "candidates": ("tiling.evaluate.candidate",),
-    "families": ("codesign.families",),
+    "families": ("codesign.chains.families",),
     "flatbuffers": ("model.flatbuffer",),
-    "frames": ("device.framing",),
+    "frames": ("device.protocol.framing",),
     "kernels": ("tflm.kernels",),
     "life spans": ("tflm.liveness", "tiling.estimate.live_bytes"),
-    "lines": ("device.line",),
+    "lines": ("device.protocol.line",),
     "memory": ("memory", "tflm.arena", "tflm.liveness"),
     "operators": ("model.ir.Op", "model.draft", "ops.axes"),
     "passes": ("transforms", "tiling"),
@@ -70,5 +70,5 @@ def test_an_import_against_the_docstring_is_found() -> None:
     says = '"""Draws plans. It must not know boards, nor time\nlimits (`arena`)."""\n'
     assert unknown_to(ast.parse(says)) == {"boards", "time limits"}
     assert ruled_out(ast.parse(says + "from tflm_planner.memory import problem")) == []
-    board = ast.parse(says + "from tflm_planner.device.board import Board")
-    assert ruled_out(board) == ["device.board.Board"]
+    board = ast.parse(says + "from tflm_planner.device.protocol.board import Board")
+    assert ruled_out(board) == ["device.protocol.board.Board"]

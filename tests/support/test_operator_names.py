@@ -18,7 +18,7 @@ from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 
 KERNELS = "tflm/kernels/libraries"
 FOR_ALL = {
-    "codesign/build.py": "makes it, for networks that do not exist yet",
+    "codesign/networks/build.py": "makes it, for networks that do not exist yet",
     "model/check_operators.py": "the options, operands and shapes without which it is damaged",
     "model/new_model.py": "the version that files say they need",
     "ops/axes.py": "which axes of its result and its operands correspond",
@@ -36,13 +36,13 @@ CONVOLUTION = {
     "tflm/lean/pool.py": "its parameters in memory, byte by byte",
     "tflm/resolver_methods.py": "its resolver method, which is not spelled as the schema's name",
     "transforms/spelling.py": "it can be written in rows, or dilated",
-    "verification/terms/windows.py": "its rule in the proof",
+    "ops/terms/windows.py": "its rule in the proof",
 }
 SOFTMAX = {
     "cost/moves.py": "its loops, which are the same in all libraries",
     "ops/pointwise.py": "its result may lie on its operand",
     f"{KERNELS}/esp_nn/scratch.py": "its scratch, which ESP-NN sizes by the wrong dimension",
-    "verification/terms/reductions.py": "its rule in the proof",
+    "ops/terms/reductions.py": "its rule in the proof",
 }
 MOST = 23
 """Modules that name the operator that most of them do: CONCATENATION, which joins tiles."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.models.handmade import MODELS
 from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.tflm.liveness import Timeline, no_input_overlaps, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 

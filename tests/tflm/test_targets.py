@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PUBLISHED
-from tflm_planner.pipeline import looking
+from tflm_planner.pipeline import read_only
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.arena.struct_sizes import struct_sizes
 from tflm_planner.tflm.target_file import BoardTable, TargetTable
@@ -56,7 +56,7 @@ def test_zephyrs_targets_are_those_of_their_cores_in_larger_structures() -> None
 
 
 def test_zephyrs_arenas_are_at_least_so_large() -> None:
-    arena = looking.arena(PUBLISHED / "vww_96_int8.tflite", load_target("cortex-m4/zephyr"))
+    arena = read_only.arena(PUBLISHED / "vww_96_int8.tflite", load_target("cortex-m4/zephyr"))
     assert (arena.arena, arena.bound) == (101_148, "at least")
     assert arena.reserved > arena.arena
 

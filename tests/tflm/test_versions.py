@@ -11,7 +11,7 @@ from tests.models.small import One, swapping
 from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.versions import refuse_plan, version_notes
+from tflm_planner.pipeline.planning.versions import refuse_plan, version_notes
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS

@@ -19,7 +19,7 @@ from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
-from tflm_planner.pipeline.tiled_file import plan_tiling
+from tflm_planner.pipeline.planning.tiled_file import plan_tiling
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
@@ -190,7 +190,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
             top += b.size
         return Solution(Plan(tuple(offsets)), top, 0, False, "stack")
 
-    monkeypatch.setattr("tflm_planner.pipeline.memory_plan.best_of", stacked)
+    monkeypatch.setattr("tflm_planner.pipeline.planning.memory_plan.best_of", stacked)
     options = MemoryOptions(kernels=on)
     permission = TilePermission(max_slowdown=2.0, operators=operators, objective="head")
 

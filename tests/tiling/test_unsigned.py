@@ -105,7 +105,7 @@ def test_an_evaluation_that_tflm_could_not_run_is_none() -> None:
 
 def test_what_was_refused_names_the_operator_that_did_not_run() -> None:
     from tflm_planner.model.serde import write_model
-    from tflm_planner.pipeline.tiled_file import tiled_model
+    from tflm_planner.pipeline.planning.tiled_file import tiled_model
 
     data = NETWORKS["mobilenet"]("uint8")
     twin, _ = tiled_model(data, (TiledRegion((0, 1), (Split(1, 2),)),), crop=False)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.macs import total_macs
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan

@@ -17,8 +17,8 @@ from tests.transforms.tiled import quick_differences
 from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.model_planner import ModelPlanner
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.model_planner import ModelPlanner
 from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize

@@ -15,8 +15,8 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Same, Scatter, Slide
 from tflm_planner.ops.macs import macs, total_macs
-from tflm_planner.pipeline.by_hand import parse_split
-from tflm_planner.report.axes_text import axes_text
+from tflm_planner.pipeline.planning.by_hand import parse_split
+from tflm_planner.report.text.axes import axes_text
 from tflm_planner.transforms.axis_graph import REDUCE, axis_graph, cells, schemes_along
 
 

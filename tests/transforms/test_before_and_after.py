@@ -18,8 +18,8 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import Pass, run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes

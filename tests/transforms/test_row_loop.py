@@ -28,8 +28,8 @@ from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of

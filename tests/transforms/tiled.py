@@ -14,9 +14,9 @@ from tests.models.generator import KINDS as ALL_KINDS
 from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
-from tflm_planner.pipeline.write import write_planned
+from tflm_planner.pipeline.planning.memory_search import plan_memory
+from tflm_planner.pipeline.planning.write import write_planned
 from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan

@@ -9,12 +9,12 @@ from tests.models.counted_loops import changing, counting
 from tests.models.handmade_flow import if_else, while_in_if, while_loop
 from tests.models.random_loops import random_loops_model
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import Symbols
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError
 from tflm_planner.verification.terms.machine import Machine
-from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import SeparateStore
-from tflm_planner.verification.terms.values import Symbols
 from tflm_planner.verification.turns import Runs, runs_of
 from tflm_planner.verification.workload import answer_limit, inputs_within, why_unfit
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import CNN, ROOT, published_path
-from tflm_planner.pipeline import looking
+from tflm_planner.pipeline import read_only
 from tflm_planner.tflm.targets import load_target
 
 WEB = ROOT / "web"
@@ -45,8 +45,8 @@ def test_figures_are_the_packages(name: str) -> None:
     assert len(opened["boards"]) == len(planned) > 20
     for board in opened["boards"]:
         target = load_target(board["id"])
-        assert board["arena"] == looking.arena(path, target).arena
-    quick = looking.plan_greedily(path, load_target("nano33ble"))
+        assert board["arena"] == read_only.arena(path, target).arena
+    quick = read_only.plan_greedily(path, load_target("nano33ble"))
     assert planned["nano33ble"]["arena"] == detailed["planned"]["arena"] == quick.arena.arena
     assert detailed["as_is"]["map"]["head"] == detailed["as_is"]["head"]
     assert len(detailed["as_is"]["map"]["operators"]) == len(detailed["as_is"]["map"]["live"])

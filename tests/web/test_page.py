@@ -23,7 +23,7 @@ from tests.conftest import CNN, published_path
 from tests.web.browsing import watched
 from tflm_planner.model.edit import add_metadata
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline import looking
+from tflm_planner.pipeline import read_only
 from tflm_planner.tflm.targets import load_target
 
 PAGE = os.environ.get("WEB_PAGE", "")
@@ -108,8 +108,8 @@ def test_shows_the_arena_to_the_byte(desk: Any, name: str) -> None:
     path = CNN if name == CNN.stem else published_path(name)
     seconds = _give(desk, path)
     board = load_target("nano33ble")
-    assert _verdict(desk) == looking.arena(path, board).arena
-    planned = looking.plan_greedily(path, board).arena.arena
+    assert _verdict(desk) == read_only.arena(path, board).arena
+    planned = read_only.plan_greedily(path, board).arena.arena
     row = desk.inner_text("#boards tr[aria-current=true]")
     assert f"{planned:,}" in row
     assert desk.locator("#boards tbody tr").count() > 20
@@ -125,7 +125,7 @@ def test_another_board_has_its_own_figures(desk: Any) -> None:
     _give(desk, CNN)
     desk.select_option("#board", "unor4")
     desk.wait_for_function("document.getElementById('verdict').textContent.includes('not fit')")
-    assert _verdict(desk) == looking.arena(CNN, load_target("unor4")).arena
+    assert _verdict(desk) == read_only.arena(CNN, load_target("unor4")).arena
     assert "--target unor4" in desk.inner_text("#command")
     desk.fill("#filter", "esp32")
     assert 0 < desk.locator("#boards tbody tr").count() < 12
@@ -151,7 +151,7 @@ def test_a_large_file(desk: Any, tmp_path: Path) -> None:
     path.write_bytes(write_model(model))
     seconds = _give(desk, path)
     print(f"20 MB: first answer after {seconds:.2f} s")
-    assert _verdict(desk) == looking.arena(path, load_target("nano33ble")).arena
+    assert _verdict(desk) == read_only.arena(path, load_target("nano33ble")).arena
     assert "larger than the flash" in desk.inner_text("#summary")
 
 
@@ -230,7 +230,7 @@ def test_the_example_and_the_labels(phone: Any) -> None:
     phone.evaluate("delete document.body.dataset.answered")
     phone.click("#example")
     phone.wait_for_selector("body[data-answered='example.tflite']")
-    assert _verdict(phone) == looking.arena(CNN, load_target("nano33ble")).arena
+    assert _verdict(phone) == read_only.arena(CNN, load_target("nano33ble")).arena
     unnamed = phone.evaluate(
         "[...document.querySelectorAll('input, select, button')]"
         ".filter(e => !e.labels?.length && !e.textContent.trim()).map(e => e.id)"

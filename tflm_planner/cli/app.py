@@ -154,7 +154,7 @@ app.command("arena", cls=RecordingCommand)(arena_command)
 def targets_command(as_json: AsJson = False) -> None:
     """List the targets and boards that --target knows."""
     with exit_on_errors():
-        from tflm_planner.report.targets_text import render_targets, targets_to_json
+        from tflm_planner.report.text.targets import render_targets, targets_to_json
         from tflm_planner.tflm.targets import all_boards, all_targets
 
         if as_json:
@@ -176,12 +176,12 @@ stream_input.add_to(app)
 def _print_report(report: Report, arguments: PlanArguments) -> None:
     """On stdout, or on stderr where the model goes there."""
     if arguments.as_json:
-        from tflm_planner.report.json_document import to_json
+        from tflm_planner.report.json.document import to_json
 
         print_json(to_json(report))
     elif not arguments.quiet:
-        from tflm_planner.report.fit_text import is_good
-        from tflm_planner.report.text import render_report
+        from tflm_planner.report.text.fit import is_good
+        from tflm_planner.report.text.report import render_report
 
         stream = sys.stderr if arguments.writes_stdout else sys.stdout
         text = render_report(report, width=width_of(stream), encoding=stream.encoding or "utf-8")

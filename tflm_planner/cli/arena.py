@@ -75,13 +75,13 @@ def arena_command(arguments: ArenaArguments) -> None:
 
 
 def _print_one(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import arenas
-    from tflm_planner.report.arena_text import render_arena, render_split_arena
+    from tflm_planner.pipeline.inspection import arenas
+    from tflm_planner.report.text.arena import render_arena, render_split_arena
 
     (source,) = arguments.sources
     arena, apart = arenas.arena(source, target), arenas.split_arena(source, target)
     if arguments.as_json:
-        from tflm_planner.report.json_document import arena_to_json
+        from tflm_planner.report.json.document import arena_to_json
 
         print_json(arena_to_json(arena, target, apart))
     elif not arguments.split:
@@ -93,9 +93,9 @@ def _print_one(arguments: ArenaArguments, target: Target) -> None:
 
 
 def _print_common(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import arenas
-    from tflm_planner.report.arena_text import render_common_arena
-    from tflm_planner.report.json_document import common_arena_to_json
+    from tflm_planner.pipeline.inspection import arenas
+    from tflm_planner.report.json.document import common_arena_to_json
+    from tflm_planner.report.text.arena import render_common_arena
 
     arena = arenas.common_arena(arguments.sources, target)
     if arguments.as_json:

@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tflm_planner.device.station import Station
+    from tflm_planner.device.protocol.station import Station
     from tflm_planner.tflm.targets import Target
 
 BoardModel = Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")]
@@ -42,9 +42,9 @@ def open_station(
     port: str | None, baud: int, patience: float, on_progress: Callable[[str], None]
 ) -> Generator[Station]:
     """The board behind a port. patience: seconds that it may be silent."""
-    from tflm_planner.device.line import choose_port
-    from tflm_planner.device.link import Timing
-    from tflm_planner.device.station import Station
+    from tflm_planner.device.protocol.line import choose_port
+    from tflm_planner.device.protocol.link import Timing
+    from tflm_planner.device.protocol.station import Station
 
     with Station(choose_port(port), baud, Timing(patience=patience)) as station:
         station.on_retry = on_progress
@@ -55,8 +55,8 @@ def add_profile(target: Target, path: Path | None) -> Target:
     """The target with the latencies of a profile database, for commands that plan."""
     if path is None:
         return target
-    from tflm_planner.device.database import ProfileDatabase
-    from tflm_planner.device.profiling import profiled_target
+    from tflm_planner.device.profiling.database import ProfileDatabase
+    from tflm_planner.device.profiling.profile import profiled_target
 
     with ProfileDatabase(path) as database:
         return profiled_target(target, database)

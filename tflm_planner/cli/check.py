@@ -120,7 +120,7 @@ def check_command(arguments: CheckArguments) -> None:
 
 
 def _checks(arguments: CheckArguments, target: Target) -> list[FitCheck]:
-    from tflm_planner.pipeline.memory_fit import check_manifest, check_model
+    from tflm_planner.pipeline.inspection.memory_fit import check_manifest, check_model
 
     sources = arguments.sources or []
     arena_limit = arguments.arena_limit(target) if sources else 0

@@ -13,7 +13,7 @@ Firmware = Literal["as-is", "more-ops", "lean"]
 library, and more operators."""
 Library = Literal["as-is", "lean"]
 """What the firmware is: stock TFLM, or one with the lean library."""
-Ends = Literal["keep", "int8"]
+IoTypes = Literal["keep", "int8"]
 SearchMethod = Literal["regions", "motes", "spellings", "none"]
 SearchOfBack = Literal["regions", "none"]
 Objective = Literal["arena", "head"]

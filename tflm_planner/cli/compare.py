@@ -99,8 +99,8 @@ def compare_command(arguments: CompareArguments) -> None:
         refuse_idle(arguments.needs())
         targets = arguments.targets()
 
-        from tflm_planner.report.comparison_text import render_comparison
-        from tflm_planner.report.comparison_types import comparison_to_json
+        from tflm_planner.report.json.comparison import comparison_to_json
+        from tflm_planner.report.text.comparison import render_comparison
 
         comparison = _compare(arguments, targets)
         if arguments.as_json:
@@ -110,14 +110,15 @@ def compare_command(arguments: CompareArguments) -> None:
 
 
 def _compare(arguments: CompareArguments, targets: list[Target]) -> Comparison:
-    from tflm_planner.pipeline import looking
+    from tflm_planner.pipeline import read_only
 
     if arguments.as_is:
-        return looking.compare_as_is(arguments.source, targets)
+        return read_only.compare_as_is(arguments.source, targets)
 
-    from tflm_planner.pipeline import api, comparison
+    from tflm_planner.pipeline import api
+    from tflm_planner.pipeline.comparison import compare_boards
 
-    columns = comparison.WITH_TILES if arguments.tiles else comparison.QUICK
-    columns = comparison.ALL if arguments.deep else columns
+    columns = compare_boards.WITH_TILES if arguments.tiles else compare_boards.QUICK
+    columns = compare_boards.ALL if arguments.deep else columns
     with show_progress(arguments.as_json, arguments.verbose) as on_progress:
         return api.compare(arguments.source, targets, columns, arguments.workers, on_progress)

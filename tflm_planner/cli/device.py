@@ -59,9 +59,9 @@ def export_command(
 ) -> None:
     """Write C++ sources of a model: its data, op resolver and arena, for any TFLM project."""
     with exit_on_errors():
-        from tflm_planner.device.cpp_names import cpp_names
-        from tflm_planner.device.export import export
-        from tflm_planner.device.packages import packages
+        from tflm_planner.device.cpp.export import export
+        from tflm_planner.device.cpp.names import cpp_names
+        from tflm_planner.device.cpp.packages import packages
         from tflm_planner.support.files import (
             check_writable,
             holds,
@@ -100,7 +100,7 @@ def virtual_board_command(
 ) -> None:
     """Open a serial port with a board behind it that is none: TFLM on this machine."""
     with exit_on_errors():
-        from tflm_planner.device.virtual_board import serve_until_interrupted
+        from tflm_planner.device.virtual.virtual_board import serve_until_interrupted
         from tflm_planner.support.files import read_file
         from tflm_planner.support.units import parse_size
 
@@ -111,8 +111,8 @@ def virtual_board_command(
 def ports_command() -> None:
     """List serial ports; those with the USB id of a board first."""
     with exit_on_errors():
-        from tflm_planner.device.line import ports
-        from tflm_planner.report.text import safe_text
+        from tflm_planner.device.protocol.line import ports
+        from tflm_planner.report.text.report import safe_text
 
         for name, description, is_board in ports():
             typer.echo(f"{'* ' if is_board else '  '}{name}  {safe_text(description)}")

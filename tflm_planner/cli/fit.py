@@ -28,9 +28,9 @@ from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
-    from tflm_planner.codesign.families import Grid
-    from tflm_planner.codesign.fitting import Fits
-    from tflm_planner.codesign.variants import Variant
+    from tflm_planner.codesign.chains.families import Grid
+    from tflm_planner.codesign.fitting.largest import Fits
+    from tflm_planner.codesign.fitting.variants import Variant
     from tflm_planner.tflm.target import Target
 
 N = TypeVar("N", int, float)
@@ -94,7 +94,7 @@ class FitArguments:
 
     def grid(self) -> Grid:
         """What is varied. Raises UsageError."""
-        from tflm_planner.codesign.families import Grid
+        from tflm_planner.codesign.chains.families import Grid
 
         return Grid(
             _numbers("--resolutions", self.resolutions, int),
@@ -106,8 +106,8 @@ class FitArguments:
 
     def variants(self, target: Target, say: Callable[[str], None]) -> list[Variant]:
         """What is tried. Raises UsageError."""
-        from tflm_planner.codesign.user_build import user_variants
-        from tflm_planner.codesign.variants import variants_of
+        from tflm_planner.codesign.fitting.user_build import user_variants
+        from tflm_planner.codesign.fitting.variants import variants_of
 
         if self.build is not None:
             return user_variants(self.build, self.grid(), target, say)
@@ -140,11 +140,11 @@ def fit_command(arguments: FitArguments) -> None:
         refuse_both("--json", "--verbose")
         refuse_both("--family", "--build")
         refuse_idle([Need(("--classes", "--plain"), arguments.build is None, "it is for --family")])
-        from tflm_planner.codesign.fit_svg import fit_svg
-        from tflm_planner.codesign.fit_text import render_fits
-        from tflm_planner.codesign.fit_types import fits_to_json
-        from tflm_planner.codesign.fitting import fit
-        from tflm_planner.codesign.variants import limits_of
+        from tflm_planner.codesign.fitting.fit_svg import fit_svg
+        from tflm_planner.codesign.fitting.fit_text import render_fits
+        from tflm_planner.codesign.fitting.fit_types import fits_to_json
+        from tflm_planner.codesign.fitting.largest import fit
+        from tflm_planner.codesign.fitting.variants import limits_of
         from tflm_planner.support.files import check_writable, make_folder, write_files
         from tflm_planner.tflm.targets import load_target
 

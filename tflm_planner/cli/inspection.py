@@ -26,7 +26,7 @@ from tflm_planner.cli.shared import (
 from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
-    from tflm_planner.pipeline.inspection import Inspection
+    from tflm_planner.pipeline.inspection.inspect_model import Inspection
     from tflm_planner.tflm.target_kernels import TargetKernels
 
 
@@ -75,14 +75,14 @@ class InspectArguments:
 def inspect_command(arguments: InspectArguments) -> None:
     """Show operators, live bytes, the peak and its tensors, and the limits."""
     with exit_on_errors():
-        from tflm_planner.pipeline import looking
+        from tflm_planner.pipeline import read_only
         from tflm_planner.support.files import write_files
         from tflm_planner.tflm.target_kernels import kernels_of
         from tflm_planner.tflm.targets import load_target
 
         arguments.check()
         kernels = kernels_of(load_target(arguments.target))
-        inspection = looking.inspect(arguments.source, kernels)
+        inspection = read_only.inspect(arguments.source, kernels)
         write_files(_files(inspection, arguments, kernels))
         _print_inspection(inspection, arguments, kernels.target.id)
 
@@ -93,7 +93,7 @@ def _files(
     """What is written beside what is printed. Raises UsageError where that cannot be."""
     files: dict[Path, bytes] = {}
     if arguments.svg is not None:
-        from tflm_planner.report.memory_map_svg import memory_map_svg
+        from tflm_planner.report.svg.memory_map import memory_map_svg
 
         drawing = memory_map_svg(inspection.map, title=arguments.source.name)
         files[arguments.svg] = drawing.encode()
@@ -131,9 +131,9 @@ def _rows(source: Path, kernels: TargetKernels) -> bytes:
 def _print_inspection(inspection: Inspection, arguments: InspectArguments, target_id: str) -> None:
     """Print what was asked for: axes, text, JSON, or the sheet for people."""
     from tflm_planner.model.text import to_text
-    from tflm_planner.report.axes_text import axes_text
-    from tflm_planner.report.inspection_text import render_inspection
-    from tflm_planner.report.json_document import inspection_to_json
+    from tflm_planner.report.json.document import inspection_to_json
+    from tflm_planner.report.text.axes import axes_text
+    from tflm_planner.report.text.inspection import render_inspection
 
     shown = inspection.map, inspection.limits, inspection.notes
     if arguments.axes:

@@ -62,18 +62,18 @@ def plain_arena(words: Sequence[str]) -> str | None:
 
 
 def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
-    from tflm_planner.pipeline import arenas
+    from tflm_planner.pipeline.inspection import arenas
     from tflm_planner.tflm.targets import load_target
 
     target = load_target(target_id)
     arena = arenas.arena(source, target)
     if not as_json:
-        from tflm_planner.report.arena_text import render_arena
+        from tflm_planner.report.text.arena import render_arena
 
         return render_arena(source.name, arena, target)
     import json
 
-    from tflm_planner.report.json_document import arena_to_json
+    from tflm_planner.report.json.document import arena_to_json
 
     values = arena_to_json(arena, target, arenas.split_arena(source, target))
     return json.dumps(values, indent=2, allow_nan=False) + "\n"

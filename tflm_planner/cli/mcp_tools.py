@@ -15,12 +15,12 @@ from typing import Any
 
 from tflm_planner.cli import mcp_types as types
 from tflm_planner.cli.shared import allowed_operators
-from tflm_planner.pipeline import api, looking
-from tflm_planner.pipeline.comparison import QUICK
-from tflm_planner.report.arena_types import ArenaOnTargetJson
-from tflm_planner.report.comparison_types import BoardComparisonJson, comparison_to_json
+from tflm_planner.pipeline import api, read_only
+from tflm_planner.pipeline.comparison.compare_boards import QUICK
 from tflm_planner.report.document import MapStep, Report
-from tflm_planner.report.json_document import arena_to_json, to_json
+from tflm_planner.report.json.arena import ArenaOnTargetJson
+from tflm_planner.report.json.comparison import BoardComparisonJson, comparison_to_json
+from tflm_planner.report.json.document import arena_to_json, to_json
 from tflm_planner.report.peak import peak_parts
 from tflm_planner.support.documents import Document, parse, plain, schema_of, view
 from tflm_planner.support.errors import PlannerError, UsageError
@@ -132,14 +132,14 @@ def failure(error: Exception) -> JsonValues:
 def arena(call: types.ArenaCall, workspace: Workspace, _: Caller) -> JsonValues:
     """How large tensor_arena must be."""
     target, path = workspace.target(call.target), workspace.model(call.model)
-    return arena_to_json(looking.arena(path, target), target, looking.split_arena(path, target))
+    return arena_to_json(read_only.arena(path, target), target, read_only.split_arena(path, target))
 
 
 def compare(call: types.CompareCall, workspace: Workspace, caller: Caller) -> JsonValues:
     """What a model needs on many boards."""
     path, targets = workspace.model(call.model), [*boards_like(call.boards, "")]
     if not call.planned:
-        return comparison_to_json(looking.compare_as_is(path, targets))
+        return comparison_to_json(read_only.compare_as_is(path, targets))
     planned = api.compare(path, targets, QUICK, on_progress=caller.on_progress, stop=caller.stop)
     return comparison_to_json(planned)
 
@@ -147,7 +147,7 @@ def compare(call: types.CompareCall, workspace: Workspace, caller: Caller) -> Js
 def inspect(call: types.InspectCall, workspace: Workspace, _: Caller) -> JsonValues:
     """Where the memory of a model goes."""
     target = workspace.target(call.target)
-    seen = looking.inspect(workspace.model(call.model), kernels_of(target))
+    seen = read_only.inspect(workspace.model(call.model), kernels_of(target))
     largest = sorted(seen.map.steps, key=lambda step: -step.live_bytes)[: call.operators]
     peak = seen.map.peak_step
     return plain(

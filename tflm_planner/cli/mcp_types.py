@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from tflm_planner.cli.choices import Firmware
-from tflm_planner.report.arena_types import ArenaJson
-from tflm_planner.report.json_types import CannotRun, Count, Notes, TargetId
-from tflm_planner.report.memory_map_types import LimitsJson
-from tflm_planner.report.report_types import ArenasJson, FitJson, PasteJson, RungJson
+from tflm_planner.report.json.arena import ArenaJson
+from tflm_planner.report.json.common import CannotRun, Count, Notes, TargetId
+from tflm_planner.report.json.memory_map import LimitsJson
+from tflm_planner.report.json.report import ArenasJson, FitJson, PasteJson, RungJson
 from tflm_planner.support import defaults
 from tflm_planner.support.documents import Document, says
 

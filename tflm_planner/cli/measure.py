@@ -42,9 +42,9 @@ from tflm_planner.support import defaults
 from tflm_planner.support.errors import OutputsDifferError
 
 if TYPE_CHECKING:
-    from tflm_planner.device.energy import Power
-    from tflm_planner.device.measurement import Measurement
-    from tflm_planner.device.measuring import MeasureOptions
+    from tflm_planner.device.measuring.energy import Power
+    from tflm_planner.device.measuring.measure import MeasureOptions
+    from tflm_planner.device.measuring.measurement import Measurement
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class MeasureArguments:
 
     def check(self) -> None:
         """Raise UsageError where the options contradict each other, or nothing can be written."""
-        from tflm_planner.device.measurement_report import RENDERERS
+        from tflm_planner.device.measuring.report import RENDERERS
 
         refuse_silence()
         refuse_both("--power", "--current")
@@ -100,18 +100,26 @@ class MeasureArguments:
 
     def options(self) -> MeasureOptions:
         """What the command line asks for. Raises UsageError."""
-        from tflm_planner.device.measuring import MeasureOptions
+        from tflm_planner.device.measuring.measure import MeasureOptions
         from tflm_planner.tflm.targets import load_target
 
         target = None if self.target is None else load_target(self.target)
         compare = not self.no_compare
         lean = self.firmware == "lean"
         power = self._power()
-        return MeasureOptions(self.runs, self.seed, target, lean, compare, power, self.steps)
+        return MeasureOptions(
+            runs=self.runs,
+            seed=self.seed,
+            target=target,
+            lean=lean,
+            compare=compare,
+            power=power,
+            steps=self.steps,
+        )
 
     def _power(self) -> Power | None:
         """The power that was given, by a meter's record or as a figure."""
-        from tflm_planner.device.energy import metered_power, stated_power
+        from tflm_planner.device.measuring.energy import metered_power, stated_power
 
         if self.current is not None:
             return metered_power(self.current, self.volts)
@@ -122,7 +130,7 @@ class MeasureArguments:
 def measure_command(arguments: MeasureArguments) -> None:
     """Measure a model on a board, beside what was predicted: arena, latency, stack, outputs."""
     with exit_on_errors():
-        from tflm_planner.device.measurement_report import RENDERERS, render, to_json
+        from tflm_planner.device.measuring.report import RENDERERS, render, to_json
         from tflm_planner.support.files import read_file, write_files
 
         arguments.check()
@@ -141,7 +149,7 @@ def measure_command(arguments: MeasureArguments) -> None:
 
 
 def _measure(data: bytes, arguments: MeasureArguments, options: MeasureOptions) -> Measurement:
-    from tflm_planner.device.measuring import measure
+    from tflm_planner.device.measuring.measure import measure
 
     name = arguments.source.name
     with (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tflm_planner.cli.boards import add_profile
-from tflm_planner.cli.choices import Allocator, Ends, Firmware, Objective, Order, SearchMethod
+from tflm_planner.cli.choices import Allocator, Firmware, IoTypes, Objective, Order, SearchMethod
 from tflm_planner.cli.idle import Need, given_words, refuse_idle
 from tflm_planner.cli.shared import (
     JSON_HELP,
@@ -97,8 +97,8 @@ class PlanArguments:
             metavar="NAMES",
         ),
     ] = ""
-    ends: Annotated[
-        Ends,
+    io: Annotated[
+        IoTypes,
         _option(
             _CHANGE,
             "Types of inputs and outputs: keep, or int8: those inside the model, for the "
@@ -275,7 +275,7 @@ class PlanArguments:
             given_arena_limit=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
-            ends=self.ends,
+            io=self.io,
             tiles=self._permission() if self.search != "none" or self.by_hand else None,
             command=self._command(),
             given=("tflm-plan", *given_words(without=())),
@@ -308,7 +308,7 @@ class PlanArguments:
 
     def _permission(self) -> TilePermission:
         from tflm_planner.pipeline import api
-        from tflm_planner.pipeline.by_hand import parse_regions
+        from tflm_planner.pipeline.planning.by_hand import parse_regions
 
         return api.TilePermission(
             self.max_slowdown,

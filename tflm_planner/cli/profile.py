@@ -35,9 +35,9 @@ from tflm_planner.cli.shared import (
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
-    from tflm_planner.device.database import ProfileDatabase
-    from tflm_planner.device.profiling import Profiled, Shapes
-    from tflm_planner.device.station import Station
+    from tflm_planner.device.profiling.database import ProfileDatabase
+    from tflm_planner.device.profiling.profile import Profiled, Shapes
+    from tflm_planner.device.protocol.station import Station
     from tflm_planner.tflm.targets import Target
 
 
@@ -82,7 +82,7 @@ class ProfileArguments:
 
     def check(self) -> None:
         """Raise UsageError where the options contradict each other, or nothing can be written."""
-        from tflm_planner.device.database import EXPORTERS
+        from tflm_planner.device.profiling.database import EXPORTERS
         from tflm_planner.support.files import check_writable
 
         refuse_silence(with_json=False)
@@ -99,7 +99,7 @@ class ProfileArguments:
 def profile_command(arguments: ProfileArguments) -> None:
     """Measure the operators of models on a board, for plan --profile."""
     with exit_on_errors():
-        from tflm_planner.device.database import EXPORTERS, ProfileDatabase
+        from tflm_planner.device.profiling.database import EXPORTERS, ProfileDatabase
         from tflm_planner.support.files import check_writable, read_file, write_file
 
         arguments.check()
@@ -117,7 +117,7 @@ def profile_command(arguments: ProfileArguments) -> None:
 
 def _merge(database: ProfileDatabase, arguments: ProfileArguments) -> None:
     """Take over what other databases have."""
-    from tflm_planner.device.database import ProfileDatabase
+    from tflm_planner.device.profiling.database import ProfileDatabase
 
     for path in arguments.merge or []:
         with ProfileDatabase(path) as other:
@@ -128,7 +128,7 @@ def _merge(database: ProfileDatabase, arguments: ProfileArguments) -> None:
 
 def _measure(database: ProfileDatabase, models: list[bytes], arguments: ProfileArguments) -> None:
     """Measure the operators of the models, and those of their tiles if that was asked for."""
-    from tflm_planner.device.profiling import Shapes, profile
+    from tflm_planner.device.profiling.profile import Shapes, profile
 
     shapes = Shapes()
     for data in models:
@@ -146,7 +146,7 @@ def _measure(database: ProfileDatabase, models: list[bytes], arguments: ProfileA
 
 
 def _target_of(station: Station, name: str | None) -> Target:
-    from tflm_planner.device.measuring import target_of
+    from tflm_planner.device.measuring.measure import target_of
     from tflm_planner.tflm.targets import load_target
 
     return target_of(station.board.says) if name is None else load_target(name)
@@ -170,7 +170,7 @@ def _add_tiles(
 
 
 def _print_profiled(profiled: Profiled, left_out: dict[str, str]) -> None:
-    from tflm_planner.report.text import safe_text
+    from tflm_planner.report.text.report import safe_text
 
     typer.echo(f"{profiled.measured:,} operators measured, {profiled.known:,} were known")
     for kind, why in left_out.items():

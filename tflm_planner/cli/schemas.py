@@ -9,19 +9,17 @@ import json
 import sys
 from pathlib import Path
 
-from tflm_planner.codesign import fit_types
-from tflm_planner.device import measurement_types
+from tflm_planner.codesign.fitting import fit_types
+from tflm_planner.device.measuring import measurement_types
 from tflm_planner.jobs import batch_types
-from tflm_planner.report import (
-    arena_types,
-    comparison_types,
-    json_types,
-    memory_fit,
-    memory_map_types,
-    report_types,
-    streamed_types,
-    verification_types,
-)
+from tflm_planner.report import memory_fit
+from tflm_planner.report.json import arena as arena_types
+from tflm_planner.report.json import common as json_types
+from tflm_planner.report.json import comparison as comparison_types
+from tflm_planner.report.json import memory_map as memory_map_types
+from tflm_planner.report.json import report as report_types
+from tflm_planner.report.json import streamed as streamed_types
+from tflm_planner.report.json import verification as verification_types
 from tflm_planner.support.documents import Document, schema_of
 from tflm_planner.tflm.target_file import TargetFile
 

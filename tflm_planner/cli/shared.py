@@ -112,7 +112,7 @@ def exit_on_errors() -> Generator[None]:
 
 def fail(message: str, code: int) -> None:
     """One line on stderr, and the exit code."""
-    from tflm_planner.report.text import safe_text
+    from tflm_planner.report.text.report import safe_text
 
     typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
     raise typer.Exit(code)
@@ -162,11 +162,12 @@ def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
     "": as many as the firmware allows. Raises UsageError for names that TFLM does not have, which
     would permit nothing."""
     from tflm_planner.cli.idle import suggest
+    from tflm_planner.pipeline.options import operators_of
     from tflm_planner.tflm.allowed_operators import AllowedOperators
     from tflm_planner.tflm.resolver_methods import BUILTINS
 
     if not names:
-        return AllowedOperators.NONE if firmware == "as-is" else AllowedOperators.ALL
+        return operators_of(firmware)
     named = {name.strip().lstrip("+").upper() for name in names.split(",")} - {""}
     if not named:
         raise UsageError(f"--ops {names!r} names no operator; write PAD,SLICE for example")

@@ -75,8 +75,8 @@ def verify_command(arguments: VerifyArguments) -> None:
 
 def _judge_plan(arguments: VerifyArguments) -> None:
     from tflm_planner.pipeline import api
-    from tflm_planner.report.json_document import plan_verdict_to_json
-    from tflm_planner.report.plan_verdict_text import render_plan_verdict
+    from tflm_planner.report.json.document import plan_verdict_to_json
+    from tflm_planner.report.text.plan_verdict import render_plan_verdict
 
     target = api.load_target(arguments.target)
     verdict, arena = api.check_plan(arguments.original, target)
@@ -91,8 +91,8 @@ def _judge_plan(arguments: VerifyArguments) -> None:
 
 def _compare(arguments: VerifyArguments, result: Path) -> None:
     from tflm_planner.pipeline import api
-    from tflm_planner.report.json_document import verdict_to_json
-    from tflm_planner.report.verdict_text import render_verdict
+    from tflm_planner.report.json.document import verdict_to_json
+    from tflm_planner.report.text.verdict import render_verdict
 
     target = api.load_target(arguments.target)
     with show_progress(arguments.quiet, arguments.verbose) as on_progress:

@@ -1,17 +1,17 @@
 """Networks for a board: which fit, what their skips cost, and training them.
 
 `tflm-plan fit` reaches `fitting`; everything else is for Python, and needs no TensorFlow but in
-`training`. A network is a chain (`chain`), of a family (`families`) or of a paper (`papers`), and
-every function here takes chains and gives chains or figures.
+`training`. A network is a chain (`chains`), of a family or of a paper, and with numbers one of
+`networks`; every function here takes chains and gives chains or figures.
 
 **Skips.** `selection` looks for those that the peak is made of. `residuals` takes them out, or puts
 others in their place (DERO, Mendis et al. 2024). ResNet8 needs 39,256 B; of its three skips two
 are to go, and with others in their place nothing is won:
 
 >>> from functools import partial
->>> from tflm_planner.codesign.papers import NETWORKS
->>> from tflm_planner.codesign.residuals import ends, plain, reorganise
->>> from tflm_planner.codesign.selection import planned_memory, select
+>>> from tflm_planner.codesign.chains.papers import NETWORKS
+>>> from tflm_planner.codesign.chains.residuals import ends, plain, reorganise
+>>> from tflm_planner.codesign.networks.selection import planned_memory, select
 >>> from tflm_planner.tflm.targets import load_target
 >>> resnet8 = NETWORKS["resnet8"]()
 >>> memory_of = partial(planned_memory, target=load_target("cortex-m4/cmsis-nn"))
@@ -28,10 +28,10 @@ kernels (`folding`): normalisations, and skips around single convolutions. `eval
 what a network computes, so that a fold can be checked; `build` writes the model:
 
 >>> import numpy as np
->>> from tflm_planner.codesign.build import build_floats
->>> from tflm_planner.codesign.evaluate import evaluate
->>> from tflm_planner.codesign.folding import fold
->>> from tflm_planner.codesign.weights import draw
+>>> from tflm_planner.codesign.networks.build import build_floats
+>>> from tflm_planner.codesign.networks.evaluate import evaluate
+>>> from tflm_planner.codesign.networks.folding import fold
+>>> from tflm_planner.codesign.networks.weights import draw
 >>> trained = draw(plain(resnet8), 0, "after", "identity")
 >>> folded = fold(trained)
 >>> images = np.random.default_rng(0).normal(size=(2, 32, 32, 3))
@@ -42,8 +42,8 @@ True
 **Receptive fields.** Patches repeat what their windows share. `receptive_field` counts that,
 `redistribution` moves windows to layers after the patches (MCUNetV2, Lin et al. 2021):
 
->>> from tflm_planner.codesign.families import FAMILIES
->>> from tflm_planner.codesign.redistribution import redistribute_field
+>>> from tflm_planner.codesign.chains.families import FAMILIES
+>>> from tflm_planner.codesign.chains.redistribution import redistribute_field
 >>> mobilenet = FAMILIES["mobilenet_v2"].make(224, 1.0, 0, 1000)
 >>> moved = redistribute_field(mobilenet, layers=12, patches=4)
 >>> moved.before.side, moved.after.side

@@ -1,7 +1,7 @@
-"""Boards: the serial protocol, measuring, profiles, C export, and a virtual board.
+"""Boards: the serial protocol, measuring, profiles, C++ sources, and a virtual board.
 
-    ports -> framing -> messages -> link -> board -> measuring, profiling
-    virtual_board: the other end of the same line, with the Python wheel behind it
-
-The protocol is specified in schema/protocol.md, the profile database in schema/profile.md.
+protocol/    the host's side of a serial line (schema/protocol.md)
+measuring/   a model on a board; profiling/ its operators one by one (schema/profile.md)
+virtual/     the other end of the same line, with the Python wheel behind it
+cpp/         a model as sources for firmware
 """

@@ -24,9 +24,9 @@ from tflm_planner.jobs.engine import JobEngine, JobFailure
 from tflm_planner.jobs.store import ResultStore
 from tflm_planner.pipeline import api
 from tflm_planner.report.document import Report
-from tflm_planner.report.fit_text import verdict_line
 from tflm_planner.report.memory_fit import OVER
 from tflm_planner.report.render import RENDERERS
+from tflm_planner.report.text.fit import verdict_line
 from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.support.files import make_folder, write_files
 from tflm_planner.support.progress import Progress

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tflm_planner.report.json_types import SCHEMA_VERSION, BoundJson, Count, Notes, Version
+from tflm_planner.report.json.common import SCHEMA_VERSION, BoundJson, Count, Notes, Version
 from tflm_planner.support.documents import Document, plain, says
 
 Outcome = Literal[

@@ -5,7 +5,7 @@
     users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
                                                          package, and stable
 
-It reads and writes files; the modules that it calls do the rest. What only looks is in `looking`,
+It reads and writes files; the modules that it calls do the rest. What only looks is in `read_only`,
 which starts at once.
 """
 
@@ -21,8 +21,11 @@ from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline import comparison
-from tflm_planner.pipeline.arenas import (
+from tflm_planner.pipeline.comparison import compare_boards
+from tflm_planner.pipeline.comparison.cell_search import CellSearch
+from tflm_planner.pipeline.guidance.ladder import LadderParts, ladder, smaller_file
+from tflm_planner.pipeline.guidance.plan_report import ReportParts, plan_report
+from tflm_planner.pipeline.inspection.arenas import (
     NamedModel,
     Source,
     arena,
@@ -32,14 +35,11 @@ from tflm_planner.pipeline.arenas import (
     read_any,
     split_arena,
 )
-from tflm_planner.pipeline.cell_search import CellSearch
-from tflm_planner.pipeline.inspection import (
+from tflm_planner.pipeline.inspection.inspect_model import (
     Inspection,
     inspect_model,
     without_wrong_plan,
 )
-from tflm_planner.pipeline.ladder import LadderParts, ladder, smaller_file
-from tflm_planner.pipeline.looking import inspect
 from tflm_planner.pipeline.options import (
     MemoryOptions,
     PlanOptions,
@@ -47,12 +47,12 @@ from tflm_planner.pipeline.options import (
     TilePermission,
     VerifyOptions,
 )
-from tflm_planner.pipeline.plan_report import ReportParts, plan_report
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.versions import refuse_unrunnable
 from tflm_planner.pipeline.prove import Prover, check_model_proved, check_pair_proved
+from tflm_planner.pipeline.read_only import inspect
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
-from tflm_planner.pipeline.versions import refuse_unrunnable
 from tflm_planner.report.comparison import Comparison
 from tflm_planner.report.document import Report, RungKind
 from tflm_planner.support import defaults
@@ -303,7 +303,7 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
 def compare(
     source: Source,
     targets: Sequence[Target],
-    columns: Sequence[RungKind] = comparison.QUICK,
+    columns: Sequence[RungKind] = compare_boards.QUICK,
     workers: int = defaults.WORKERS,
     on_progress: Progress = silent,
     stop: Stop | None = None,
@@ -314,7 +314,7 @@ def compare(
     data = load(source)
     with _search(stop or Stop()) as stop:
         search = CellSearch(tuple(columns), stop, on_progress, workers)
-        return comparison.compare(data, name_of(source), targets, search)
+        return compare_boards.compare(data, name_of(source), targets, search)
 
 
 def check_equal(

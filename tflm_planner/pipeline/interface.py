@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.inspection import Inspection
-from tflm_planner.pipeline.options import Ends, Stripping
+from tflm_planner.pipeline.inspection.inspect_model import Inspection
+from tflm_planner.pipeline.options import Firmware, IoTypes, Stripping, operators_of
 from tflm_planner.pipeline.python_words import in_python_words
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
@@ -60,19 +60,20 @@ class Tile:
 
     max_slowdown: instructions allowed, relative to the model as it was given; 1.10 is 10 % more.
     operators: which operators the result may use besides those that the model uses already, so
-    that the firmware must register them: "own" for none, "all", or their names.
+    that the firmware must register them: "own" for none, "all", or their names. None: what
+    `firmware` permits.
     portable: whether every TFLite runtime must run the result, and not TFLM alone.
     objective: the bytes to lower, of the whole arena or of its head.
 
     >>> from tflm_planner import Tile, plan
     >>> fast = Tile(max_slowdown=1.0)
-    >>> planned = plan("tests/models/cnn_int8.tflite", tile=fast, budget="90K", prove=False)
+    >>> planned = plan("tests/models/cnn_int8.tflite", tile=fast, budget="90K", verify=False)
     >>> planned.report.fits
     True
     """
 
     max_slowdown: float = defaults.SLOWDOWN
-    operators: Literal["own", "all"] | Collection[str] = "own"
+    operators: Literal["own", "all"] | Collection[str] | None = None
     portable: bool = False
     objective: Literal["arena", "head"] = "arena"
 
@@ -94,7 +95,7 @@ class Planned:
 
         >>> from tempfile import TemporaryDirectory
         >>> from tflm_planner import arena, plan
-        >>> planned = plan("tests/models/cnn_int8.tflite", tile=None, prove=False)
+        >>> planned = plan("tests/models/cnn_int8.tflite", tile=None, verify=False)
         >>> with TemporaryDirectory() as folder:
         ...     arena(planned.save(f"{folder}/planned.tflite")).bytes
         91180
@@ -166,10 +167,10 @@ def plan(
     target: str | Target = defaults.TARGET,
     budget: int | str | None = None,
     tile: Tile | None = Tile(),
-    lean: bool = False,
-    io: Ends = "keep",
-    minify: bool = False,
-    prove: bool = True,
+    firmware: Firmware = "as-is",
+    io: IoTypes = "keep",
+    strip: bool = False,
+    verify: bool = True,
     inputs: int = defaults.INPUTS,
     seed: int = defaults.SEED,
     time_limit: float | None = None,
@@ -181,10 +182,11 @@ def plan(
     target: a target's id, a board's id or a TOML file (`tflm-plan targets` lists them).
     budget: bytes of arena that are enough ("256K" is understood; a board's SRAM if not given): of
     the ways that keep to it the fastest is taken, else the smallest; `report.fits` says which.
-    tile: what tiles and loops may cost and need; None computes every operator whole. lean: for
-    firmware with the lean library. io: "int8" drops conversions at inputs and outputs;
-    `report.converted` says what the application converts then. minify: drop from the file what the
-    runtime does not read. prove: False skips the proof for every input and the runs on LiteRT and
+    tile: what tiles and loops may cost and need; None computes every operator whole. firmware: what
+    it may become; "as-is" stays as it is, "more-ops" may register more operators, "lean" may take
+    the lean library and more operators. io: "int8" drops conversions at inputs and outputs;
+    `report.converted` says what the application converts then. strip: drop from the file what the
+    runtime does not read. verify: False skips the proof for every input and the runs on LiteRT and
     TFLM. inputs: how many random inputs those runs compare. seed: of these inputs, and of the
     search. time_limit: seconds after which the search ends with the best so far (None: when all is
     tried, which gives the same file on any machine). workers: processes that search.
@@ -193,22 +195,22 @@ def plan(
     UnsoundPlanError (a fault of this tool, found before anything is written).
 
     >>> from tflm_planner import plan
-    >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", prove=False)
+    >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", verify=False)
     >>> planned.report.before.arena.bytes, planned.report.after.arena.bytes, planned.report.fits
     (122012, 91180, True)
     """
-    target = with_lean(_target(target)) if lean else _target(target)
-    strip: Stripping = "nothing"
-    if minify:
-        strip = "unread" if tile is not None and tile.portable else "unread by TFLM"
+    target = with_lean(_target(target)) if firmware == "lean" else _target(target)
+    stripping: Stripping = "nothing"
+    if strip:
+        stripping = "unread" if tile is not None and tile.portable else "unread by TFLM"
     options = api.PlanOptions(
         api.MemoryOptions(
-            seed=seed, kernels=api.kernels_of(target), strip=strip, time_limit=time_limit
+            seed=seed, kernels=api.kernels_of(target), strip=stripping, time_limit=time_limit
         ),
-        tiles=None if tile is None else _permission(tile, workers),
-        ends=io,
+        tiles=None if tile is None else _permission(tile, firmware, workers),
+        io=io,
         given_arena_limit=parse_size(budget) if isinstance(budget, str) else budget,
-        verify=api.VerifyOptions(seed, inputs) if prove else None,
+        verify=api.VerifyOptions(seed, inputs) if verify else None,
     )
     result = api.plan(model, None, options, on_progress)
     source = None if isinstance(model, bytes) else Path(model)
@@ -268,7 +270,7 @@ def stream_input(
     rows: int | None = None,
     end: int | None = None,
     tile: Tile | None = None,
-    prove: bool = True,
+    verify: bool = True,
     on_progress: Progress = silent,
 ) -> StreamedInput:
     """Split a model in two so that its input comes a few rows at a time and is never in memory
@@ -277,7 +279,7 @@ def stream_input(
     back. Raises UsageError, ModelError (the input cannot be streamed), or OutputsDifferError.
 
     >>> from tflm_planner import stream_input
-    >>> pair = stream_input("tests/models/cnn_int8.tflite", target="nano33ble", prove=False)
+    >>> pair = stream_input("tests/models/cnn_int8.tflite", target="nano33ble", verify=False)
     >>> pair.bytes_before, pair.bytes_after
     (122012, 92120)
     """
@@ -288,32 +290,36 @@ def stream_input(
         rows=rows,
         end=end,
         max_slowdown=max_slowdown,
-        verify=api.VerifyOptions() if prove else None,
+        verify=api.VerifyOptions() if verify else None,
     )
     result = api.stream_input(model, None, options, on_progress=on_progress)
     name = "model" if isinstance(model, bytes) else Path(model).stem
     return StreamedInput(result.pair.front.data, result.pair.back.data, target, name, result)
 
 
-def _permission(tile: Tile, workers: int = defaults.WORKERS) -> api.TilePermission:
+def _permission(
+    tile: Tile, firmware: Firmware = "as-is", workers: int = defaults.WORKERS
+) -> api.TilePermission:
     """A permission as the pipeline takes it. Raises UsageError for values that it cannot have."""
     return api.TilePermission(
         max_slowdown=tile.max_slowdown,
         dialect=not tile.portable,
-        operators=_allowed_operators(tile),
+        operators=_allowed_operators(tile.operators, firmware),
         objective=tile.objective,
         workers=workers,
     )
 
 
-def _allowed_operators(tile: Tile) -> AllowedOperators:
-    if isinstance(tile.operators, str):
-        if tile.operators not in ("own", "all"):
-            raise UsageError(
-                f"operators {tile.operators!r}: give 'own', 'all' or a list of operator names"
-            )
-        return AllowedOperators.ALL if tile.operators == "all" else AllowedOperators.NONE
-    return AllowedOperators.of(name.upper() for name in tile.operators)
+def _allowed_operators(
+    operators: str | Collection[str] | None, firmware: Firmware
+) -> AllowedOperators:
+    if operators is None:
+        return operators_of(firmware)
+    if not isinstance(operators, str):
+        return AllowedOperators.of(name.upper() for name in operators)
+    if operators not in ("own", "all"):
+        raise UsageError(f"operators {operators!r}: give 'own', 'all' or a list of operator names")
+    return AllowedOperators.ALL if operators == "all" else AllowedOperators.NONE
 
 
 def _target(target: str | Target) -> Target:

@@ -32,9 +32,12 @@ from tflm_planner.verification import Options as VerifyOptions
 
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
 """What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
-Ends = Literal["keep", "int8"]
+IoTypes = Literal["keep", "int8"]
 """Types of a model's inputs and outputs: as they are, or those inside, which mostly are int8."""
-ENDS: tuple[str, ...] = get_args(Ends)
+IO_TYPES: tuple[str, ...] = get_args(IoTypes)
+Firmware = Literal["as-is", "more-ops", "lean"]
+"""What the firmware may become: nothing else; one that registers more operators; one with the lean
+library, and more operators."""
 MOST_SLOWDOWN = 1000
 """A limit on instructions, relative to the original, that no tiling reaches."""
 ORDERS: tuple[str, ...] = get_args(OrderMethod)
@@ -89,6 +92,15 @@ class MemoryOptions:
             )
         if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
+
+
+def operators_of(firmware: Firmware) -> AllowedOperators:
+    """Operators that may be added to a firmware where none are named. Raises UsageError for a word
+    that is no `Firmware`."""
+    if firmware not in get_args(Firmware):
+        choices = ", ".join(get_args(Firmware))
+        raise UsageError(f"--firmware {firmware!r} is unknown; choose from {choices}")
+    return AllowedOperators.NONE if firmware == "as-is" else AllowedOperators.ALL
 
 
 def _check_slowdown(slowdown: float) -> None:
@@ -157,7 +169,7 @@ class PlanOptions:
     """How memory is planned, and for how long."""
     tiles: TilePermission | None = None
     """What tiling may do. None: no tiles."""
-    ends: Ends = "keep"
+    io: IoTypes = "keep"
     """The types of inputs and outputs: as they are, or those that the network computes in
     (`transforms.drop_conversions`)."""
     given_arena_limit: int | None = None
@@ -185,8 +197,8 @@ class PlanOptions:
         return given if board is None or given is not None else board.sram
 
     def __post_init__(self) -> None:
-        if self.ends not in ENDS:
-            raise UsageError(f"--io {self.ends!r} is unknown; choose from {', '.join(ENDS)}")
+        if self.io not in IO_TYPES:
+            raise UsageError(f"--io {self.io!r} is unknown; choose from {', '.join(IO_TYPES)}")
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from tflm_planner.model.edit import lend_origins
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import TilePermission
-from tflm_planner.pipeline.planned_file import PlannedFile
-from tflm_planner.pipeline.refusals import Proof, Refusal
+from tflm_planner.pipeline.planning.planned_file import PlannedFile
+from tflm_planner.pipeline.planning.refusals import Proof, Refusal
 from tflm_planner.pipeline.runtime_failures import explain
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError

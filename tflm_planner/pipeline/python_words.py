@@ -3,7 +3,7 @@
 What the pipeline says when it refuses names options of the command line, most of whose users come
 from there. The public functions name their own keywords in the same places:
 
-    "... --no-verify writes it unproved"    ->    "... `prove=False` writes it unproved"
+    "... --no-verify writes it unproved"    ->    "... `verify=False` writes it unproved"
 
 An option that no function has stays one of the command. It must not know what is refused, nor why.
 """
@@ -15,15 +15,15 @@ import re
 KEYWORDS = {
     "--budget": "budget",
     "--end": "end",
-    "--firmware": "lean",
+    "--firmware": "firmware",
     "--io": "io",
     "--max-slowdown": "max_slowdown",
-    "--no-verify": "prove=False",
+    "--no-verify": "verify=False",
     "--ops": "tile=Tile(operators=...)",
     "--portable": "tile=Tile(portable=True)",
     "--rows": "rows",
     "--seed": "seed",
-    "--strip": "minify=True",
+    "--strip": "strip=True",
     "--target": "target",
     "--tflm": "target",
     "--time-limit": "time_limit",

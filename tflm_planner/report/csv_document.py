@@ -31,7 +31,7 @@ import csv
 import io
 
 from tflm_planner.report.document import MemoryMap, Report
-from tflm_planner.report.safe import safe_cell
+from tflm_planner.report.text.safe import safe_cell
 
 HEADER = (
     "step",

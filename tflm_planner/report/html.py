@@ -12,23 +12,23 @@ from pathlib import PurePath
 
 from markupsafe import Markup
 
-from tflm_planner.report.arena_svg import ArenaBar, Limit, arena_svg
-from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MemoryMap, ParetoFront, Report
-from tflm_planner.report.fit_text import (
+from tflm_planner.report.operator_changes import operator_changes
+from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
+from tflm_planner.report.peak import PeakPart, peak_parts
+from tflm_planner.report.svg.arena import ArenaBar, Limit, arena_svg
+from tflm_planner.report.svg.memory_map import before_after_svg, memory_map_svg
+from tflm_planner.report.svg.pareto import pareto_svg
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.fit import (
     is_good,
     ladder_cells,
     next_line,
     paste_lines,
     verdict_line,
 )
-from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
-from tflm_planner.report.operator_changes import operator_changes
-from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
-from tflm_planner.report.pareto_svg import pareto_svg
-from tflm_planner.report.pareto_text import point_words, slowdown_text
-from tflm_planner.report.peak import PeakPart, peak_parts
-from tflm_planner.report.text import (
+from tflm_planner.report.text.pareto import point_words, slowdown_text
+from tflm_planner.report.text.report import (
     HERE,
     arena_sentence,
     arenas_sentence,

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from tflm_planner.report.bounds_text import figure
-from tflm_planner.report.json_types import SCHEMA_VERSION, BoundJson, Count, Version
-from tflm_planner.report.safe import safe_text
+from tflm_planner.report.json.common import SCHEMA_VERSION, BoundJson, Count, Version
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.support.documents import Document, plain, says, view
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.arena.uncertainty import BoundKind

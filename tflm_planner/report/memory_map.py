@@ -19,20 +19,22 @@ from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
 
 
 def memory_map(
-    model: Model, line: Timeline, offsets: Sequence[int], head: int, bound: BoundKind = "exact"
+    model: Model, timeline: Timeline, offsets: Sequence[int], head: int, bound: BoundKind = "exact"
 ) -> MemoryMap:
     """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
     (bytes from the head's start). bound: what the head is."""
-    run = sorted((op for op in line.ops if op in line.scopes), key=lambda op: _start(op, line))
-    scopes = [_start(op, line) for op in run]
-    blocks = _blocks(model, line, offsets, scopes)
-    tensors = dict(zip(line.planned, blocks, strict=False))
+    run = sorted(
+        (op for op in timeline.ops if op in timeline.scopes), key=lambda op: _start(op, timeline)
+    )
+    scopes = [_start(op, timeline) for op in run]
+    blocks = _blocks(model, timeline, offsets, scopes)
+    tensors = dict(zip(timeline.planned, blocks, strict=False))
     graph_of = {op: g for g, graph in enumerate(model.graphs) for op in graph.ops}
     scratch: dict[Op, int] = {}
-    for s in line.scratch:
+    for s in timeline.scratch:
         scratch[s.op] = scratch.get(s.op, 0) + s.size
     steps: list[MapStep] = []
-    for i, live in enumerate(_live_at(blocks[: len(line.planned)], len(run))):
+    for i, live in enumerate(_live_at(blocks[: len(timeline.planned)], len(run))):
         op = run[i]
         ins = sum(b.size for b in _own(op.operands(), tensors))
         outs = sum(b.size for b in _own(op.outputs, tensors))
@@ -54,15 +56,15 @@ def memory_map(
     return MemoryMap(tuple(steps), tuple(blocks), head, bound)
 
 
-def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
+def live_between_operators(timeline: Timeline, overlaps: Sequence[Overlap]) -> int:
     """A floor of the head however operands and results overlap: the larger of the biggest tensor
     and the most bytes live between two operators. Of tensors that may share memory across operators
     (`overlaps`), as a view and its parent, only the largest counts."""
     change: dict[int, int] = {}
-    covered_by_others = _tensors_shared_for_long(line, overlaps)
+    covered_by_others = _tensors_shared_for_long(timeline, overlaps)
     largest = 0
-    for tensor in line.planned:
-        span, size = line.span(tensor), align_up(planned_bytes(tensor))
+    for tensor in timeline.planned:
+        span, size = timeline.span(tensor), align_up(planned_bytes(tensor))
         largest = max(largest, size)
         if span.last > span.first and tensor not in covered_by_others:
             change[span.first] = change.get(span.first, 0) + size
@@ -74,21 +76,21 @@ def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
     return max(peak, largest)
 
 
-def _tensors_shared_for_long(line: Timeline, overlaps: Sequence[Overlap]) -> set[Tensor]:
+def _tensors_shared_for_long(timeline: Timeline, overlaps: Sequence[Overlap]) -> set[Tensor]:
     """Tensors that may lie in a larger one while both are needed by later operators."""
     smaller: set[Tensor] = set()
     for overlap in overlaps:
-        if max(overlap.first, overlap.second) >= len(line.planned):
+        if max(overlap.first, overlap.second) >= len(timeline.planned):
             continue  # scratch
-        pair = line.planned[overlap.first], line.planned[overlap.second]
-        spans = [line.span(t) for t in pair]
+        pair = timeline.planned[overlap.first], timeline.planned[overlap.second]
+        spans = [timeline.span(t) for t in pair]
         if min(s.last for s in spans) > max(s.first for s in spans):
-            smaller.add(min(pair, key=lambda t: line.sizes[t]))
+            smaller.add(min(pair, key=lambda t: timeline.sizes[t]))
     return smaller
 
 
-def _start(op: Op, line: Timeline) -> int:
-    return line.scopes[op][0][0]
+def _start(op: Op, timeline: Timeline) -> int:
+    return timeline.scopes[op][0][0]
 
 
 def _own(tensors: list[Tensor], blocks: dict[Tensor, MapBlock]) -> list[MapBlock]:
@@ -96,7 +98,7 @@ def _own(tensors: list[Tensor], blocks: dict[Tensor, MapBlock]) -> list[MapBlock
 
 
 def _blocks(
-    model: Model, line: Timeline, offsets: Sequence[int], scopes: list[int]
+    model: Model, timeline: Timeline, offsets: Sequence[int], scopes: list[int]
 ) -> list[MapBlock]:
     inputs = set(model.main.inputs)
     outputs = set(model.main.outputs)
@@ -109,10 +111,10 @@ def _blocks(
         return MapBlock(name, kind, size, offset, start, end)
 
     blocks: list[MapBlock] = []
-    for t, offset in zip(line.planned, offsets, strict=False):
+    for t, offset in zip(timeline.planned, offsets, strict=False):
         kind: BlockKind = "input" if t in inputs else "output" if t in outputs else "activation"
-        blocks.append(block(t.name, kind, align_up(planned_bytes(t)), offset, line.span(t)))
-    for s, offset in zip(line.scratch, offsets[len(line.planned) :], strict=True):
+        blocks.append(block(t.name, kind, align_up(planned_bytes(t)), offset, timeline.span(t)))
+    for s, offset in zip(timeline.scratch, offsets[len(timeline.planned) :], strict=True):
         blocks.append(block(f"scratch of {s.op.label}", "scratch", s.size, offset, s.span))
     return blocks
 

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tflm_planner.report.safe import safe_text
-from tflm_planner.report.text import shorten
+from tflm_planner.report.text.report import shorten
+from tflm_planner.report.text.safe import safe_text
 
 SCRIPTS = ("pick.js", "page.js")
 """What the script of a page consists of; the first is also a part of the page in web/."""

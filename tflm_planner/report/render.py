@@ -8,8 +8,8 @@ from collections.abc import Callable
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.document import Report
 from tflm_planner.report.html import to_html
-from tflm_planner.report.json_document import to_json
-from tflm_planner.report.memory_map_svg import before_after_svg
+from tflm_planner.report.json.document import to_json
+from tflm_planner.report.svg.memory_map import before_after_svg
 
 
 def _json(report: Report) -> str:

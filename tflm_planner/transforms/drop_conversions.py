@@ -134,4 +134,12 @@ def _converted_end(side: GraphSide, outer: Tensor, inner: Tensor) -> ConvertedEn
     if outer.type_name == "float32":
         outside = None
     shift = None if outside is None else zero - outside[1]
-    return ConvertedEnd(side, outer.name, inner.type_name, outer.type_name, scale, zero, shift)
+    return ConvertedEnd(
+        side=side,
+        name=outer.name,
+        type=inner.type_name,
+        was=outer.type_name,
+        scale=scale,
+        zero_point=zero,
+        shift=shift,
+    )

@@ -233,14 +233,14 @@ def _collision(timeline: Timeline, wrong: Violation) -> PlanFault:
     when = f"operator {first}" if first == last else f"operators {first} to {last}"
     kinds = f" ({running[first].kind})" if running and first == last else ""
     return PlanFault(
-        "collision",
-        f"{wrong.first.name!r} and {second!r} share bytes {wrong.bytes_from:,} to "
+        kind="collision",
+        said=f"{wrong.first.name!r} and {second!r} share bytes {wrong.bytes_from:,} to "
         f"{wrong.bytes_to:,} during {when}{kinds}",
-        wrong.first.name,
-        second,
-        wrong.bytes_from,
-        wrong.bytes_to,
-        (first, last),
+        first=wrong.first.name,
+        second=second,
+        bytes_from=wrong.bytes_from,
+        bytes_to=wrong.bytes_to,
+        operators=(first, last),
     )
 
 

@@ -19,11 +19,11 @@ from tflm_planner.cost.loops import turns
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.options import BODY, CONDITION, ELSE, THEN
 from tflm_planner.ops import has_side_effects
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.machine import RULES
-from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.movement import reads_shape_alone
-from tflm_planner.verification.terms.values import (
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.movement import reads_shape_alone
+from tflm_planner.ops.terms.rules import RULES
+from tflm_planner.ops.terms.values import (
     InexpressibleError,
     Symbols,
     Values,

@@ -9,10 +9,10 @@ from tests.models.small import Chain, One
 from tests.transforms.row_loops import chain, planned, streamed
 from tests.verification.terms.proofs import HOST, forged, proof
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.terms.values import InexpressibleError
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.verification.terms import prove_by_terms
 from tflm_planner.verification.terms.allowance import Allowance
-from tflm_planner.verification.terms.values import InexpressibleError
 from tflm_planner.verification.turns import runs_of
 from tflm_planner.verification.workload import why_unfit
 

@@ -9,13 +9,13 @@ from tests.models.build import Net
 from tests.verification.terms.proofs import HOST
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.terms.field import LANES
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import Symbols, Values
 from tflm_planner.transforms.attach_plan import AttachPlan
 from tflm_planner.transforms.base import run
-from tflm_planner.verification.terms.field import LANES
 from tflm_planner.verification.terms.layout import layout_of
 from tflm_planner.verification.terms.memory import ArenaStore
-from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.values import Symbols, Values
 
 COUNT = 4
 TYPES = ("int8", "int16", "int32", "int64", "float32")

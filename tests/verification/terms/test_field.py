@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tflm_planner.verification.terms import field, mixing
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.field import LANES, P
+from tflm_planner.ops.terms.mixing import Mixer, key, keys, positions
 from tflm_planner.verification.terms.compare import MOST_ERROR, error_log2
-from tflm_planner.verification.terms.field import LANES, P
-from tflm_planner.verification.terms.mixing import Mixer, key, keys, positions
 
 RNG = np.random.default_rng(3)
 EDGES = np.array([0, 1, 2, P - 1, P - 2, 1 << 16, (1 << 16) - 1, 1 << 30], np.uint32)

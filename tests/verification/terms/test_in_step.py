@@ -21,6 +21,8 @@ from tests.verification.terms.proofs import HOST
 from tflm_planner.memory.problem import UNBOUNDED, Overlap, Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import InexpressibleError, Symbols, Values
 from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
@@ -29,9 +31,7 @@ from tflm_planner.verification.terms import prove_by_terms
 from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
 from tflm_planner.verification.terms.machine import Machine, PartedError
 from tflm_planner.verification.terms.memory import ArenaStore
-from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import SeparateStore, Store
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
 
 Memory = Callable[[Symbols, Mixer], Store]
 

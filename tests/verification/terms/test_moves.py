@@ -17,10 +17,10 @@ from tests.models.build import Net
 from tests.transforms.tiled import quick_differences
 from tests.verification.terms.proofs import proof
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import Symbols, Values
 from tflm_planner.verification.terms.machine import Machine
-from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import SeparateStore
-from tflm_planner.verification.terms.values import Symbols, Values
 from tflm_planner.verification.worker import load_litert
 
 Shape = tuple[int, ...]

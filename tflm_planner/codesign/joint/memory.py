@@ -19,15 +19,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tflm_planner.codesign.build import build
-from tflm_planner.codesign.chain import Chain, steps
-from tflm_planner.codesign.sizes import floors_of, size_of
+from tflm_planner.codesign.chains.chain import Chain, steps
+from tflm_planner.codesign.chains.sizes import floors_of, size_of
+from tflm_planner.codesign.networks.build import build
 from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.arenas import arena_in
+from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planned_file import PlannedFile
-from tflm_planner.pipeline.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.planned_file import PlannedFile
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target

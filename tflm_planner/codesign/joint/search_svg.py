@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from tflm_planner.codesign.joint.evolution import SearchHistory
-from tflm_planner.report import svg
+from tflm_planner.report.svg import shapes
 
 _WIDTH, _HEIGHT = 900, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 30.0, 58.0, 396.0
@@ -48,11 +48,11 @@ def search_svg(histories: Mapping[str, SearchHistory], limit: int) -> str:
     low, high = min(accuracies, default=0.0), max(accuracies, default=1.0)
     plane = _SearchPlot(limit, low, max(high, low + 0.01))
     title = "Networks that were scored: arena against accuracy"
-    body = [svg.text(20, 30, title, "h1"), *_grid(plane)]
+    body = [shapes.text(20, 30, title, "h1"), *_grid(plane)]
     for place, (name, history) in enumerate(histories.items()):
         body += _search(plane, place, name, history)
-    body.append(svg.text(_WIDTH - _RIGHT, _HEIGHT - 14, "bytes of arena", "", "end"))
-    return svg.drawing("tjs", (_WIDTH, _HEIGHT), f"{title}; {limit:,} B at most", _STYLE, body)
+    body.append(shapes.text(_WIDTH - _RIGHT, _HEIGHT - 14, "bytes of arena", "", "end"))
+    return shapes.drawing("tjs", (_WIDTH, _HEIGHT), f"{title}; {limit:,} B at most", _STYLE, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,22 @@ def _points(history: SearchHistory) -> Iterator[ScoredPoint]:
 
 def _grid(plane: _SearchPlot) -> Iterator[Element]:
     right = _WIDTH - _RIGHT
-    yield svg.rect("plot", (_LEFT, _TOP, right - _LEFT, _BOTTOM - _TOP))
+    yield shapes.rect("plot", (_LEFT, _TOP, right - _LEFT, _BOTTOM - _TOP))
     for tick in range(_TICKS + 1):
         accuracy = plane.low + (plane.high - plane.low) * tick / _TICKS
         y = plane.at((0, accuracy))[1]
-        yield svg.line("grid", _LEFT, y, right, y)
-        yield svg.text(_LEFT - 8, y + 4, f"{100 * accuracy:.1f} %", "", "end")
-    for size in svg.byte_ticks(plane.bytes, (right - _LEFT) / 2):
-        yield svg.text(plane.at((size, plane.low))[0], _BOTTOM + 18, svg.short_size(size), "")
+        yield shapes.line("grid", _LEFT, y, right, y)
+        yield shapes.text(_LEFT - 8, y + 4, f"{100 * accuracy:.1f} %", "", "end")
+    for size in shapes.byte_ticks(plane.bytes, (right - _LEFT) / 2):
+        yield shapes.text(plane.at((size, plane.low))[0], _BOTTOM + 18, shapes.short_size(size), "")
 
 
 def _search(plane: _SearchPlot, place: int, name: str, history: SearchHistory) -> Iterator[Element]:
     for point in sorted(set(_points(history))):
         words = f"{name}: {point[0]:,} B, {100 * point[1]:.1f} %"
-        yield svg.circle(f"dot{place}", *plane.at(point), 2.5, words)
+        yield shapes.circle(f"dot{place}", *plane.at(point), 2.5, words)
     front = [plane.at(point) for point in pareto_points(history)]
     if front:
-        corners = " L".join(f"{svg.number(x)} {svg.number(y)}" for x, y in front)
-        yield svg.path(f"line{place}", f"M{corners}")
-    yield svg.text(_LEFT + 160 * place, _HEIGHT - 14, name, f"key{place}")
+        corners = " L".join(f"{shapes.number(x)} {shapes.number(y)}" for x, y in front)
+        yield shapes.path(f"line{place}", f"M{corners}")
+    yield shapes.text(_LEFT + 160 * place, _HEIGHT - 14, name, f"key{place}")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.families import Growing, divisible
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.chains.families import Growing, divisible
 
 Genes = tuple[int, ...]
 _WIDTH_STEP = 4

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.scenes import scenes
-from tflm_planner.codesign.weights import Array
 from tflm_planner.support.errors import UsageError
 
 _TEST_SHARE = 0.2

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from tflm_planner.codesign.chain import Chain, Layer, Step, projection, steps
-from tflm_planner.codesign.evaluate import padding, padding_of_window
-from tflm_planner.codesign.reshaping import SkipOperator, reshaping
+from tflm_planner.codesign.chains.chain import Chain, Layer, Step, projection, steps
+from tflm_planner.codesign.chains.reshaping import SkipOperator, reshaping
+from tflm_planner.codesign.networks.evaluate import padding, padding_of_window
 from tflm_planner.codesign.training.framework import tensorflow
 
 TfTensor = Any

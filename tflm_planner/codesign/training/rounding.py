@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tflm_planner.codesign.build import build_floats, build_int8
-from tflm_planner.codesign.folding import fold
-from tflm_planner.codesign.scoring import accuracy, value_ranges
+from tflm_planner.codesign.networks.build import build_floats, build_int8
+from tflm_planner.codesign.networks.folding import fold
+from tflm_planner.codesign.networks.scoring import accuracy, value_ranges
 from tflm_planner.codesign.training.data import DataSet
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.trainable import Trainable, of_network

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tflm_planner.codesign.weights import Array
+from tflm_planner.codesign.networks.weights import Array
 
 SIDE = 48
 """Rows and columns of a scene."""

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Chain
+from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.joint.space import Genes, SearchSpace
+from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data import DataSet, resize
 from tflm_planner.codesign.training.forward import TfTensor, forward
 from tflm_planner.codesign.training.framework import tensorflow
@@ -28,7 +29,6 @@ from tflm_planner.codesign.training.trainable import (
     TrainingForm,
     untrained,
 )
-from tflm_planner.codesign.weights import Array
 from tflm_planner.support.progress import Progress, silent
 
 ESTIMATION = 256

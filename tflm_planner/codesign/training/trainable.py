@@ -16,11 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Chain
-from tflm_planner.codesign.numbers import ValueRange
-from tflm_planner.codesign.training.forward import TfTensor, forward
-from tflm_planner.codesign.training.framework import tensorflow
-from tflm_planner.codesign.weights import (
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.networks.numbers import ValueRange
+from tflm_planner.codesign.networks.weights import (
     Array,
     Branch,
     Branches,
@@ -29,6 +27,8 @@ from tflm_planner.codesign.weights import (
     Norm,
     draw,
 )
+from tflm_planner.codesign.training.forward import TfTensor, forward
+from tflm_planner.codesign.training.framework import tensorflow
 
 EPSILON = 1e-3
 """Added to variances, as Keras does."""
@@ -220,13 +220,13 @@ def _layer_weights(state: Mapping[str, Array], place: int) -> LayerWeights:
         assert norm is not None, "a branch is normalised"
         parallel.append(Branch(state[f"{beside}.kernel"].astype(np.float64), norm))
     return LayerWeights(
-        kernel,
-        state.get(f"{name}bias", no_bias).astype(np.float64),
-        _norm(state, f"{name}before"),
-        _norm(state, f"{name}after"),
-        _norm(state, f"{name}skip"),
-        _projection(state, f"{name}projection"),
-        tuple(parallel),
+        kernel=kernel,
+        bias=state.get(f"{name}bias", no_bias).astype(np.float64),
+        before=_norm(state, f"{name}before"),
+        after=_norm(state, f"{name}after"),
+        skip=_norm(state, f"{name}skip"),
+        projection=_projection(state, f"{name}projection"),
+        parallel=tuple(parallel),
     )
 
 

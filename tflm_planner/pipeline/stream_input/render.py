@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
-from tflm_planner.report import streamed_types as types
-from tflm_planner.report.bounds_text import figure, long_figure
-from tflm_planner.report.json_types import SCHEMA_VERSION
-from tflm_planner.report.text import check_sentence, count, safe_text, sentence_of_terms
+from tflm_planner.report.json import streamed as types
+from tflm_planner.report.json.common import SCHEMA_VERSION
+from tflm_planner.report.text.bounds import figure, long_figure
+from tflm_planner.report.text.report import check_sentence, count, safe_text, sentence_of_terms
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import SAID, Reason

@@ -21,15 +21,15 @@ from tflm_planner.cost import latency_of
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.model_planner import REFUSED, ModelPlanner, leave_unproved
 from tflm_planner.pipeline.options import (
     MOST_SLOWDOWN,
     MemoryOptions,
     StreamOptions,
     TilePermission,
 )
-from tflm_planner.pipeline.planned_file import PlannedFile, add_lean_pool
-from tflm_planner.pipeline.refusals import MOST_REFUSED, Proof
+from tflm_planner.pipeline.planning.model_planner import REFUSED, ModelPlanner, leave_unproved
+from tflm_planner.pipeline.planning.planned_file import PlannedFile, add_lean_pool
+from tflm_planner.pipeline.planning.refusals import MOST_REFUSED, Proof
 from tflm_planner.support.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop

@@ -100,9 +100,14 @@ def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator
     slices |= bool(walk.taken_apart)
     for k in np.flatnonzero(walk.feasible).tolist():
         yield TileEstimate(
-            Interval(first, walk.end), Split(walk.axis, int(counts[k])), int(head[k]),
-            int(tail[k]), int(walk.instructions[k]), bool(slices[k]), bool(joins[k]),
-        )  # fmt: skip
+            interval=Interval(first, walk.end),
+            split=Split(walk.axis, int(counts[k])),
+            head=int(head[k]),
+            tail=int(tail[k]),
+            instructions=int(walk.instructions[k]),
+            needs_slice=bool(slices[k]),
+            needs_concatenation=bool(joins[k]),
+        )
 
 
 def _any(conditions: Iterable[Bools], part_counts: IntVector) -> Bools:

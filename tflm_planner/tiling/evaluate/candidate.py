@@ -102,15 +102,15 @@ def tiling_of(
         regions = tuple(replace(r, ops=tuple(sorted(order[i] for i in r.ops))) for r in regions)
         bottleneck = None if bottleneck is None else order[bottleneck]
     return Tiling(
-        regions,
-        evaluation.arena,
-        evaluation.instructions / max(original, 1),
-        bottleneck,
-        candidate.bind_views,
-        evaluation.head,
-        options.objective,
-        order,
-        tuple(sorted(evaluation.new_kinds)),
-        PlanRecipe(candidate.tile_order, candidate.effort),
-        candidate.respell,
+        regions=regions,
+        arena=evaluation.arena,
+        slowdown=evaluation.instructions / max(original, 1),
+        bottleneck=bottleneck,
+        bind_views=candidate.bind_views,
+        head=evaluation.head,
+        objective=options.objective,
+        order=order,
+        new_kinds=tuple(sorted(evaluation.new_kinds)),
+        recipe=PlanRecipe(candidate.tile_order, candidate.effort),
+        respell=candidate.respell,
     )

@@ -159,14 +159,14 @@ class _FrontBuilder(Turn):
         graph = self._body.draft.commit_graph(inputs, [boundary_rows, *self._after])
         keep_only(self._model, graph)
         return StripSchedule(
-            height(geometry.source),
-            geometry.rows[geometry.source],
-            geometry.turns,
-            geometry.rows[geometry.result],
-            geometry.delays[geometry.result],
-            height(geometry.result),
-            self._width if turn else 0,
-            tuple(self._fills),
+            height=height(geometry.source),
+            rows=geometry.rows[geometry.source],
+            turns=geometry.turns,
+            made=geometry.rows[geometry.result],
+            delay=geometry.delays[geometry.result],
+            result_height=height(geometry.result),
+            clock=self._width if turn else 0,
+            fills=tuple(self._fills),
         )
 
     def _take_rows(self, late: int, count: int) -> Tensor:

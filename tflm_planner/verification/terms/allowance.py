@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.macs import macs
-from tflm_planner.verification.terms import movement
-from tflm_planner.verification.terms.values import InexpressibleError
+from tflm_planner.ops.terms import movement
+from tflm_planner.ops.terms.values import InexpressibleError
 
 _MOST_MACS, _FREE_MACS, _MACS_A_BYTE = 3_000_000_000, 1 << 30, 2048
 _MOST_ELEMENTS, _FREE_ELEMENTS, _ELEMENTS_A_BYTE = 1 << 27, 1 << 23, 64

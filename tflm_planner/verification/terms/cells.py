@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.values import DTYPES
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.values import DTYPES
 
 Mask = npt.NDArray[np.bool_]
 Tags = npt.NDArray[np.uint32]

@@ -21,23 +21,23 @@ from threadpoolctl import threadpool_limits
 
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
-from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.verification.ends import differing_ends
-from tflm_planner.verification.terms.allowance import Allowance
-from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
-from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
-from tflm_planner.verification.terms.memory import ArenaStore
-from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.stores import SeparateStore, Store
-from tflm_planner.verification.terms.values import (
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import (
     InexpressibleError,
     OutsideError,
     Symbols,
     Values,
 )
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.verification.ends import differing_ends
+from tflm_planner.verification.terms.allowance import Allowance
+from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
+from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
+from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
+from tflm_planner.verification.terms.memory import ArenaStore
+from tflm_planner.verification.terms.stores import SeparateStore, Store
 from tflm_planner.verification.verdict import Culprit
 
 Status = Literal["equal", "different", "not run"]

@@ -4,10 +4,10 @@ original the floats (or shifted bytes) that stand for them; see `verification.en
 from __future__ import annotations
 
 from tflm_planner.model.ir import Graph, Op, Tensor
-from tflm_planner.verification.terms import mixing
-from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.parameters import all_of, quantisation
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.parameters import all_of, quantisation
+from tflm_planner.ops.terms.values import InexpressibleError, Symbols, Values
 
 _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.ops.terms.values import InexpressibleError
 from tflm_planner.tflm.liveness import planned_bytes, timeline_of
 from tflm_planner.tflm.placement import Placement, placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.terms.allowance import check_cells
 from tflm_planner.verification.terms.hazards import Hazards
-from tflm_planner.verification.terms.values import InexpressibleError
 
 
 class ArenaLayout:
@@ -20,16 +20,16 @@ class ArenaLayout:
     def __init__(self, placement: Placement, kernels: TargetKernels, file_size: int) -> None:
         """InexpressibleError for a placement that nobody here follows. file_size: which bounds how
         large an arena may be (`check_size`)."""
-        line = placement.timeline
+        timeline = placement.timeline
         if min(placement.offsets, default=0) < 0:
             raise InexpressibleError("the plan places a tensor below the arena")
         self._parts = {
             tensor: slice(at, at + planned_bytes(tensor))
-            for tensor, at in zip(line.planned, placement.offsets, strict=False)
+            for tensor, at in zip(timeline.planned, placement.offsets, strict=False)
         }
         self.head = max(placement.head, 0)
         self.scratch: dict[Op, list[slice]] = {}
-        for scratch, at in zip(line.scratch, placement.scratch_offsets, strict=True):
+        for scratch, at in zip(timeline.scratch, placement.scratch_offsets, strict=True):
             self.scratch.setdefault(scratch.op, []).append(slice(at, at + scratch.size))
         self.hazards = Hazards(self._parts, kernels)
         self._file_size = file_size
@@ -48,5 +48,5 @@ def layout_of(model: Model, kernels: TargetKernels) -> ArenaLayout:
     offsets = carried_plan(model) or {}
     if any(t.is_variable for t in offsets):
         raise InexpressibleError("the plan places variables, which keep what they hold")
-    line = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
-    return ArenaLayout(placement_of(line, offsets), kernels, model.file_size)
+    timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+    return ArenaLayout(placement_of(timeline, offsets), kernels, model.file_size)

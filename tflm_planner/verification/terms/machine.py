@@ -16,31 +16,18 @@ import numpy as np
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.options import BODY, CONDITION, ELSE, INITIAL, THEN
 from tflm_planner.ops import has_side_effects
-from tflm_planner.verification.terms import (
+from tflm_planner.ops.terms import (  # fmt: skip
     mixing,
     movement,
-    pointwise,
-    products,
-    reductions,
-    resizing,
-    windows,
-)  # fmt: skip
+)
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import Residues, add
+from tflm_planner.ops.terms.rules import RULES
+from tflm_planner.ops.terms.values import InexpressibleError, Values
 from tflm_planner.verification.terms.allowance import Allowance
-from tflm_planner.verification.terms.calls import OpCall, Rule
-from tflm_planner.verification.terms.field import Residues, add
 from tflm_planner.verification.terms.stores import Store
 from tflm_planner.verification.terms.unknown import hash_operands
-from tflm_planner.verification.terms.values import InexpressibleError, Values
 
-RULES: dict[str, Rule] = {
-    **pointwise.RULES,
-    **movement.RULES,
-    **products.RULES,
-    **reductions.RULES,
-    **resizing.RULES,
-    **windows.RULES,
-}
-"""By kind. Kinds without a rule are hashed."""
 Observer = Callable[[Op, list[Values]], None]
 Operands = tuple[Values | None, ...]
 

@@ -17,15 +17,15 @@ import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops import sharings
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.field import LANES, Residues, total
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import DTYPES, InexpressibleError, Symbols, Values
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tflm.liveness import planned_bytes
-from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.cells import Cells, Mask
-from tflm_planner.verification.terms.field import LANES, Residues, total
 from tflm_planner.verification.terms.layout import ArenaLayout
-from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Store
-from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Symbols, Values
 
 
 def _dtype_of(tensor: Tensor) -> np.dtype[Any]:

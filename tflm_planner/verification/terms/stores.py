@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.mixing import Mixer
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import InexpressibleError, Symbols, Values
 
 
 class Store(ABC):

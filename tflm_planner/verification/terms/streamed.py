@@ -18,6 +18,15 @@ import numpy as np
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.ops import has_side_effects
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.mixing import Mixer
+from tflm_planner.ops.terms.values import (
+    DTYPES,
+    InexpressibleError,
+    OutsideError,
+    Symbols,
+    Values,
+)
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.row_loop.split_input import StripSchedule
@@ -30,19 +39,10 @@ from tflm_planner.verification.terms.compare import (
     conclude,
     first_unequal,
 )
-from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.layout import layout_of
 from tflm_planner.verification.terms.machine import Machine
 from tflm_planner.verification.terms.memory import ArenaStore
-from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import SeparateStore
-from tflm_planner.verification.terms.values import (
-    DTYPES,
-    InexpressibleError,
-    OutsideError,
-    Symbols,
-    Values,
-)
 
 
 @dataclass(frozen=True)

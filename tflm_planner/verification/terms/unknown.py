@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflm_planner.ops.roles import PRODUCTS
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.parameters import all_of, quantisation
+from tflm_planner.ops.terms.values import Values
 from tflm_planner.transforms.minify import PER_CHANNEL
-from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import OpCall
-from tflm_planner.verification.terms.field import LANES, Residues
-from tflm_planner.verification.terms.parameters import all_of, quantisation
-from tflm_planner.verification.terms.values import Values
 
 
 def hash_operands(

@@ -1,0 +1,115 @@
+"""What fits as a table for a terminal, with the command for each network."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from tflm_planner.codesign.fitting.largest import Fits, RungResult, VariantOutcome
+from tflm_planner.codesign.fitting.variants import Limits
+from tflm_planner.report.text.fit import LABELS
+from tflm_planner.report.text.report import count
+from tflm_planner.report.text.safe import safe_text
+
+_HEADS = ("rung", "largest that fits", "MACs", "parameters", "arena", "file", "slower")
+_LEGEND = (
+    "Networks are not trained, and plans are not run: `tflm-plan` proves the trained one. A row "
+    "shows a network only where it is larger than those of the rows above. <=: a search may need "
+    "less."
+)
+_MISSING = (
+    "The .tflite file in a command is your trained network. --write FOLDER writes it untrained."
+)
+_WRITTEN = "The files are written untrained: the trained network needs the same memory."
+
+
+def command_for(figure: VariantOutcome, limits: Limits, folder: Path | None = None) -> str:
+    """What makes the network fit; "" where it fits unchanged. folder: where its file lies (None: it
+    is the user's trained one)."""
+    if figure.kind == "stock":
+        return ""
+    name, board = figure.variant.name, limits.target.board
+    path = str((folder or Path()) / name)
+    words = ["tflm-plan", f"{path}.tflite", f"{path}_small.tflite"]
+    words += ["--target", limits.target.id if board is None else board.id]
+    if board is None or limits.arena_limit != board.sram:
+        words += ["--budget", str(limits.arena_limit)]
+    if figure.kind == "plan":
+        words += ["--search", "none"]
+    elif figure.kind != "lean" or figure.slowdown > 1:
+        words += ["--max-slowdown", f"{limits.slowdown:g}"]
+    if figure.kind in ("more operators", "lean"):
+        words += ["--firmware", "lean" if figure.kind == "lean" else "more-ops"]
+    return shlex.join(words)
+
+
+def render_fits(fits: Fits, width: int, folder: Path | None = None) -> str:
+    """The table and what is to be known of it, ending in a line break. folder: where the networks
+    were written, if they were."""
+    return "\n".join(_lines(fits, width, folder)) + "\n"
+
+
+def _lines(fits: Fits, width: int, folder: Path | None) -> Iterator[str]:
+    limits = fits.limits
+    board = limits.target.board
+    where = limits.target.id if board is None else f"{board.id} ({board.name})"
+    flash = "" if limits.flash is None else f", {limits.flash:,} B of flash"
+    yield safe_text(f"{fits.family} on {where}: {limits.arena_limit:,} B of SRAM{flash}")
+    yield ""
+    table = [_HEADS, *(_cells(rung) for rung in fits.rungs)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        left = (f"{cell:<{size}}" for cell, size in zip(row[:2], widths[:2], strict=True))
+        right = (f"{cell:>{size}}" for cell, size in zip(row[2:], widths[2:], strict=True))
+        yield "  ".join((*left, *right)).rstrip()
+    yield ""
+    yield f"Of {count(fits.variants, 'variant', 'variants')}, larger ones than fit:"
+    for rung in fits.rungs:
+        yield from textwrap.wrap(f"  {_counts(rung)}", width, subsequent_indent="    ")
+    best = [rung.best for rung in fits.rungs if rung.best is not None]
+    commands = [*filter(None, (command_for(figure, limits, folder) for figure in best))]
+    yield from ("", *commands, "") if commands else ("",)
+    if commands:
+        yield from textwrap.wrap(_MISSING if folder is None else _WRITTEN, width)
+    yield from textwrap.wrap(_LEGEND, width)
+    for note in fits.notes:
+        yield from textwrap.wrap(safe_text(note), width)
+
+
+def _cells(rung: RungResult) -> tuple[str, ...]:
+    label = LABELS[rung.kind]
+    if rung.best is None:
+        return label, _without_best(rung), "", "", "", "", ""
+    best = rung.best
+    size = best.variant.size
+    sign = ">=" if best.bound == "at least" else "<=" if best.at_most else ""
+    return (
+        label,
+        best.variant.name,
+        f"{size.macs / 1e6:,.1f} M",
+        f"{size.parameters:,}",
+        f"{sign}{best.arena:,}",
+        f"{best.file_bytes:,}",
+        f"{100 * (best.slowdown - 1):+.1f} %",
+    )
+
+
+def _without_best(rung: RungResult) -> str:
+    """Why a rung is empty: that larger ones do not fit is said only where all were asked."""
+    if not rung.left:
+        return "none larger"
+    return "none of those searched" if rung.tried else "not searched"
+
+
+def _counts(rung: RungResult) -> str:
+    label = LABELS[rung.kind]
+    searched = "searched" if rung.kind in ("tiles", "more operators") else "planned"
+    parts = [
+        f"{rung.of_flash} ruled out by flash",
+        f"{rung.of_floor} by their fattest operator",
+        f"{rung.tried} {searched}",
+    ]
+    unsearched = [f"{rung.left} not searched, which may fit"] if rung.left else []
+    return f"{label}: {', '.join([*parts, *unsearched])}"

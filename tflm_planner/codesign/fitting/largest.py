@@ -1,0 +1,273 @@
+"""The largest network that fits, rung by rung: stock, planned, tiled, with more operators, lean.
+
+    variants, most MACs first
+      | flash: are the parameters alone too many?      floor: is one operator alone too fat?
+      v
+    stock --> plan --> tiles --> more operators --> lean      each rung asks only for variants that
+                                                              are larger than what fits already
+
+The first two rungs are exhaustive: every variant that the floors leave is planned, from the largest
+down to the first that fits. A search for tiles takes seconds, so that only few variants are
+searched, chosen by bisecting the fattest operator; of those the largest that fits is the rung's,
+and a larger one that was not searched may fit as well. Networks are figures of memory alone: they
+are not trained, and plans are not run. It must not know how results are shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tflm_planner.codesign.fitting.variants import Limits, Variant
+from tflm_planner.memory.allocators import compiling
+from tflm_planner.model.serde import write_model
+from tflm_planner.pipeline.inspection.arenas import arena_in
+from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
+from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_firmware
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.report.document import RungKind
+from tflm_planner.support.errors import PlannerError
+from tflm_planner.support.interrupts import heeding
+from tflm_planner.support.progress import Progress
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
+from tflm_planner.tflm.arena.uncertainty import BoundKind
+from tflm_planner.tflm.target_kernels import kernels_of
+from tflm_planner.tflm.targets import can_be_lean
+
+KINDS: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean")
+_TOO_HEAVY = (
+    "the parameters of every variant exceed the flash; much of them may be the classifier: "
+    "--classes says how many classes yours has, --widths what else to try"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VariantOutcome:
+    """What a variant comes to on one rung. arena, file_bytes: bytes. bound: how the arena is known.
+    slowdown: instructions relative to the stock model, predicted. at_most: whether a search might
+    need less."""
+
+    variant: Variant
+    kind: RungKind
+    arena: int
+    file_bytes: int
+    bound: BoundKind = "exact"
+    slowdown: float = 1.0
+    at_most: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RungResult:
+    """What one rung comes to. best: the largest variant that fits and is larger than those of the
+    rungs before; None: none was found. of_flash, of_floor: how many larger variants were ruled
+    out unplanned, by their parameters or by their fattest operator. tried: variants with a figure.
+    left: larger ones that were not searched."""
+
+    kind: RungKind
+    best: VariantOutcome | None
+    of_flash: int
+    of_floor: int
+    tried: int
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What fits. variants: how many there were. figures: all that were found on the way. notes:
+    what else is to be known."""
+
+    family: str
+    limits: Limits
+    variants: int
+    rungs: tuple[RungResult, ...]
+    figures: tuple[VariantOutcome, ...]
+    notes: tuple[str, ...] = ()
+
+
+def fit(
+    family: str,
+    variants: Sequence[Variant],
+    limits: Limits,
+    say: Progress,
+    stop: Stop | None = None,
+) -> Fits:
+    """The largest of `variants`, which come with most multiplications first, on each rung. Ctrl-C
+    ends the search: the result holds what was found until then."""
+    stop = stop or Stop()
+    try:
+        with heeding(stop):
+            fitting = _Fitting(variants, limits, say, stop)
+            rungs = fitting.rungs()
+    finally:
+        compiling.abandon()
+    figures = tuple(fitting.figures.values())
+    doubts = ("arenas of this target are no more than at least",) * any(
+        figure.bound == "at least" for figure in figures
+    )
+    refused = tuple(f"refused: {words}" for words in sorted(fitting.refused))
+    too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].of_flash)
+    notes = (*stop.notes, *too_heavy, *doubts, *refused)
+    return Fits(family, limits, len(variants), rungs, figures, notes)
+
+
+@dataclass
+class _Fitting:
+    """One run. figures: by file and kind, so that variants that are the same file are planned once.
+    most: multiplications of the largest variant that fits so far."""
+
+    variants: Sequence[Variant]
+    limits: Limits
+    say: Progress
+    stop: Stop
+    figures: dict[tuple[str, RungKind], VariantOutcome] = field(
+        default_factory=dict[tuple[str, RungKind], VariantOutcome]
+    )
+    refused: set[str] = field(default_factory=set[str])
+    most: int = -1
+
+    def rungs(self) -> tuple[RungResult, ...]:
+        """All rungs, or those until Ctrl-C."""
+        results = [self._descend("stock"), self._descend("plan")]
+        results += [self._bisect("tiles"), self._bisect("more operators")]
+        if can_be_lean(self.limits.target):
+            results.append(self._lean())
+        return tuple(results)
+
+    def _larger(self, kind: RungKind) -> tuple[list[Variant], int, int]:
+        """The variants that could raise the rung, and how many the file or a floor rules out."""
+        larger = [v for v in self.variants if v.size.macs > self.most]
+        flash = self.limits.flash
+        light = [v for v in larger if flash is None or v.size.parameter_bytes <= flash]
+        possible = [v for v in light if _floor(v, kind) <= self.limits.arena_limit]
+        return possible, len(larger) - len(light), len(light) - len(possible)
+
+    def _descend(self, kind: RungKind) -> RungResult:
+        """Every possible variant, the largest first, until one fits."""
+        possible, of_flash, of_floor = self._larger(kind)
+        for tried, variant in enumerate(possible):
+            if self.stop.is_over:
+                return RungResult(kind, None, of_flash, of_floor, tried, len(possible) - tried)
+            self.say(f"{kind}: {variant.name}, {tried + 1} of at most {len(possible)}")
+            figure = self._figure(variant, kind)
+            if figure is not None and self._fits(figure):
+                above = self._above(variant, kind)
+                return RungResult(kind, self._take(figure), *above, tried + 1)
+        return RungResult(kind, None, of_flash, of_floor, len(possible))
+
+    def _above(self, variant: Variant, kind: RungKind) -> tuple[int, int]:
+        """How many variants larger than this one the file and the floor rule out."""
+        self.most = variant.size.macs
+        return self._larger(kind)[1:]
+
+    def _bisect(self, kind: RungKind) -> RungResult:
+        """A few of the possible variants, by halves of their fattest operator."""
+        possible, of_flash, of_floor = self._larger(kind)
+        pool, best, searched = possible, None, set[str]()
+        low = float(self.limits.arena_limit)
+        high = float(max((v.floors.plan for v in pool), default=0))
+        while pool and len(searched) < self.limits.searches and not self.stop.is_over:
+            variant = _probe(pool, (low + high) / 2)
+            searched.add(variant.name)
+            self.say(
+                f"{kind}: {variant.name}, search {len(searched)} of {self.limits.searches} at most"
+            )
+            figure = self._figure(variant, kind)
+            if figure is not None and self._fits(figure):
+                best, low = self._take(figure), max(low, variant.floors.plan)
+                pool = [v for v in pool if v.size.macs > variant.size.macs]
+            else:
+                high = min(high, max(low, variant.floors.plan))
+                pool = [v for v in pool if not _is_as_large(v, variant)]
+        if best is not None:
+            of_flash, of_floor = self._above(best.variant, kind)
+        left = sum(v.size.macs > self.most and v.name not in searched for v in possible)
+        return RungResult(kind, best, of_flash, of_floor, len(searched), left)
+
+    def _lean(self) -> RungResult:
+        """The very plans that were made, on lean firmware: no search."""
+        larger = [f for (_, kind), f in self.figures.items() if kind == "lean"]
+        fitting = [f for f in larger if self._fits(f) and f.variant.size.macs > self.most]
+        best = max(fitting, key=lambda f: (f.variant.size.macs, -f.slowdown), default=None)
+        tried = sum(f.variant.size.macs > self.most for f in larger)
+        _, of_flash, of_floor = self._larger("lean")
+        return RungResult("lean", best and self._take(best), of_flash, of_floor, tried)
+
+    def _fits(self, figure: VariantOutcome) -> bool:
+        return self.limits.fits(figure.arena, figure.file_bytes)
+
+    def _take(self, figure: VariantOutcome) -> VariantOutcome:
+        self.most = figure.variant.size.macs
+        return figure
+
+    def _figure(self, variant: Variant, kind: RungKind) -> VariantOutcome | None:
+        """What a variant comes to; None where it is refused, which `refused` says."""
+        data = variant.make()
+        digest = hashlib.sha256(data).hexdigest()
+        if (digest, kind) in self.figures:
+            return replace(self.figures[digest, kind], variant=variant)
+        try:
+            figure = self._compute_figure(variant, kind, data, digest)
+        except PlannerError as error:
+            self.refused.add(f"{variant.name}, {kind}: {error}")
+            return None
+        self.figures[digest, kind] = figure
+        return figure
+
+    def _compute_figure(
+        self, variant: Variant, kind: RungKind, data: bytes, digest: str
+    ) -> VariantOutcome:
+        if kind == "stock":
+            arena = arena_in(data, self.limits.target)[1]
+            return VariantOutcome(variant, kind, arena.arena, len(data), arena.bound)
+        planned = PlanningSession(data, self.stop, self.say).plan(self._options(kind)).file
+        figure = _figure_of(variant, kind, planned)
+        if can_be_lean(self.limits.target):
+            lean = self._when_lean(figure, planned)
+            earlier = self.figures.get((digest, "lean"))
+            if earlier is None or lean.arena < earlier.arena:
+                self.figures[digest, "lean"] = lean
+        return figure
+
+    def _options(self, kind: RungKind) -> PlanOptions:
+        limits = self.limits
+        search = MemoryOptions(kernels=kernels_of(limits.target))
+        if kind == "plan":
+            return PlanOptions(search, given_arena_limit=limits.arena_limit, verify=None)
+        operators = AllowedOperators.NONE if kind == "tiles" else AllowedOperators.ALL
+        tiles = TilePermission(max_slowdown=limits.slowdown, operators=operators)
+        return PlanOptions(search, tiles, given_arena_limit=limits.arena_limit, verify=None)
+
+    def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:
+        """The same plan on lean firmware."""
+        model, arena = on_lean_firmware(planned, self.limits.target)
+        size = len(write_model(model))
+        outcome = replace(figure, kind="lean", arena=arena.arena, file_bytes=size)
+        return replace(outcome, bound=arena.bound, at_most=True)
+
+
+def _figure_of(variant: Variant, kind: RungKind, planned: PlannedFile) -> VariantOutcome:
+    arena = planned.inspection.arena
+    size = len(planned.data)
+    return VariantOutcome(variant, kind, arena.arena, size, arena.bound, planned.slowdown)
+
+
+def _floor(variant: Variant, kind: RungKind) -> int:
+    """Bytes that no head of the variant is below on this rung."""
+    floors = variant.floors
+    return floors.stock if kind == "stock" else floors.plan if kind == "plan" else floors.tiles
+
+
+def _probe(pool: Sequence[Variant], fattest: float) -> Variant:
+    """The variant with most multiplications whose fattest operator is no fatter, or the leanest."""
+    lean = [v for v in pool if v.floors.plan <= fattest]
+    if not lean:
+        return min(pool, key=lambda v: (v.floors.plan, -v.size.macs))
+    return max(lean, key=lambda v: v.size.macs)
+
+
+def _is_as_large(one: Variant, other: Variant) -> bool:
+    """Whether a variant is at least as large as another in both respects, so that it fits no
+    better."""
+    return one.floors.plan >= other.floors.plan and one.size.macs >= other.size.macs

@@ -1,0 +1,86 @@
+"""Variants of networks and the limits of a board: what `fitting` looks through.
+
+It must not know how arenas are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.chains.families import FAMILIES, Grid, variants
+from tflm_planner.codesign.chains.sizes import Floors, Size, floors_of, size_of
+from tflm_planner.codesign.networks.build import build
+from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.target import Target
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A network of a family. depth: 0 where it does not vary. floors: bytes that no head is below.
+    make: gives its file."""
+
+    name: str
+    resolution: int
+    width: float
+    depth: int
+    size: Size
+    floors: Floors
+    make: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a network may take."""
+
+    target: Target
+    """The board, or a target with any memory."""
+    arena_limit: int
+    """Bytes of arena."""
+    flash: int | None
+    """Bytes of its file. None: not limited."""
+    slowdown: float
+    """Instructions allowed, relative to the stock model."""
+    searches: int
+    """For tiles, at most, on each rung."""
+
+    def fits(self, arena: int, file_bytes: int) -> bool:
+        """Whether both are small enough."""
+        return arena <= self.arena_limit and (self.flash is None or file_bytes <= self.flash)
+
+
+def limits_of(target: Target, arena_limit: int | None, slowdown: float, searches: int) -> Limits:
+    """The limits of a target's board. arena_limit: bytes of arena, in place of its SRAM. Raises
+    UsageError where neither is known."""
+    board = target.board
+    if board is None and arena_limit is None:
+        raise UsageError(
+            f"{target.id} is no board, whose SRAM would be the limit; add --budget BYTES, or name "
+            "a board (`tflm-plan targets` lists them)"
+        )
+    if arena_limit is None:
+        arena_limit = 0 if board is None else board.sram
+    return Limits(target, arena_limit, None if board is None else board.flash, slowdown, searches)
+
+
+def variants_of(family: str, grid: Grid) -> list[Variant]:
+    """All variants of a built-in family, the ones with most multiplications first. Raises
+    UsageError for a family that is not known."""
+    if family not in FAMILIES:
+        raise UsageError(f"family {family!r} is unknown; choose from {', '.join(FAMILIES)}")
+    by_network: dict[Chain, Variant] = {}  # widths may be rounded to the same network
+    for resolution, width, depth, chain in variants(FAMILIES[family], grid):
+        variant = Variant(
+            name=chain.name,
+            resolution=resolution,
+            width=width,
+            depth=depth,
+            size=size_of(chain),
+            floors=floors_of(chain),
+            make=partial(build, chain),
+        )
+        network = Chain("", chain.image, chain.layers)
+        by_network.setdefault(network, variant)
+    return sorted(by_network.values(), key=lambda v: (-v.size.macs, -v.size.parameters, v.name))

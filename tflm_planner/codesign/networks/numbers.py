@@ -1,0 +1,251 @@
+"""Where the values of a model get their types, and its parameters their numbers.
+
+    DrawnInt8        from a seed: no figure of memory depends on them
+    GivenFloats      those of a folded network
+    CalibratedInt8   those of a folded network, rounded to the ranges that its values had
+
+It must not know the order of operators; it relies only on calibrated ranges coming in the order in
+which values are requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.networks.weights import Array, LayerWeights, Network, groups_kernel
+from tflm_planner.model.ir import Tensor
+from tflm_planner.model.new_model import NewModel
+
+SCALE = 0.05
+"""Of drawn values."""
+_ZERO = {"none": 0, "relu": -128, "relu6": -128}
+_LEAST_RANGE = 1e-6
+"""Of a value that is always zero."""
+
+
+@dataclass(frozen=True)
+class LayerPart:
+    """What has weights in a layer: the layer itself, the projection of its skip, or an operator
+    that reshapes a late skip (`reshaping.SkipOperator`). is_scaled: whether that multiplies and
+    adds for each channel besides."""
+
+    kind: Literal["conv", "dense", "projection", "window", "zeros", "groups"]
+    is_scaled: bool = False
+
+
+class Numbers(Protocol):
+    """Where values get their types and parameters their numbers."""
+
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """A value after an activation."""
+        ...
+
+    def weights(
+        self,
+        model: NewModel,
+        x: Tensor,
+        place: int,
+        part: LayerPart,
+        shape: tuple[int, ...],
+        axis: int | None,
+    ) -> list[Tensor]:
+        """Weights of a part of a layer that reads `x` in the order of TFLite, which have a scale
+        for each place along `axis` (None: one in all), and biases."""
+        ...
+
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """Factor and addend of each channel."""
+        ...
+
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
+        """The result of a softmax."""
+        ...
+
+
+class DrawnInt8:
+    """Numbers from a seed, with plausible quantisation."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._random = np.random.default_rng(0)
+        self._dense_axis = 0 if chain.dense_scales == "rows" else None
+
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """See `Numbers`."""
+        return model.add_value(shape, SCALE, _ZERO[activation])
+
+    def weights(
+        self,
+        model: NewModel,
+        x: Tensor,
+        place: int,
+        part: LayerPart,
+        shape: tuple[int, ...],
+        axis: int | None,
+    ) -> list[Tensor]:
+        """See `Numbers`."""
+        axis = self._dense_axis if part.kind == "dense" else axis
+        weights = self._random.integers(-127, 128, shape, dtype=np.int8)
+        out = shape[axis or 0]
+        fan_in = weights.size // out
+        scales: Array = np.full(1 if axis is None else out, 1 / (73 * fan_in**0.5))
+        biases = self._random.integers(-999, 1000, out, dtype=np.int32)
+        return [
+            model.add_parameters(weights, scales, axis or 0),
+            model.add_parameters(biases, scales * SCALE),
+        ]
+
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """See `Numbers`."""
+        arrays = (self._random.integers(-127, 128, width, dtype=np.int8) for _ in range(2))
+        first, second = (model.add_parameters(values, np.array([0.01])) for values in arrays)
+        return first, second
+
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
+        """See `Numbers`."""
+        return model.add_value((1, width), 1 / 256, -128)  # as TFLM demands it of SOFTMAX
+
+
+class GivenFloats:
+    """The numbers of a network."""
+
+    def __init__(self, network: Network) -> None:
+        self._weights = network.weights
+
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """See `Numbers`."""
+        return model.add_float_value(shape)
+
+    def weights(
+        self,
+        model: NewModel,
+        x: Tensor,
+        place: int,
+        part: LayerPart,
+        shape: tuple[int, ...],
+        axis: int | None,
+    ) -> list[Tensor]:
+        """See `Numbers`."""
+        arrays = _weights_in_order(self._weights[place], part, shape, axis)
+        return [model.add_parameters(values.astype(np.float32)) for values in arrays]
+
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """See `Numbers`."""
+        norm = self._weights[place].after
+        assert norm is not None, "a layer of the kind norm has one"
+        scale, shift = (
+            model.add_parameters(v.astype(np.float32)) for v in (norm.scale, norm.shift)
+        )
+        return scale, shift
+
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
+        """See `Numbers`."""
+        return model.add_float_value((1, width))
+
+
+def _weights_of_part(
+    weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
+) -> tuple[Array, Array]:
+    """Weights and biases of a part of a layer."""
+    if part.kind in ("conv", "dense"):
+        return weights.kernel, weights.bias
+    if part.kind == "projection":
+        assert weights.projection is not None, "a projected skip has weights"
+        return weights.projection
+    out = shape[axis or 0]
+    norm = weights.skip if part.is_scaled else None
+    scale = np.ones(out) if norm is None else norm.scale
+    shift = np.zeros(out) if norm is None else norm.shift
+    if part.kind == "window":
+        return np.ones((*shape[1:3], 1, 1)) * scale, shift
+    return groups_kernel(shape[3], out) * scale, shift
+
+
+def _weights_in_order(
+    weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
+) -> tuple[Array, Array]:
+    """The same, weights in the order of TFLite. Those of convolutions come as rows, columns, in,
+    out."""
+    kernel, bias = _weights_of_part(weights, part, shape, axis)
+    order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
+    kernel = kernel.T if part.kind == "dense" else kernel.transpose(order)
+    return kernel.reshape(shape), bias
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The least and the largest number of a value, zero included."""
+
+    low: float
+    high: float
+
+    @property
+    def scale(self) -> float:
+        """Of int8: 255 steps."""
+        return max(self.high - self.low, _LEAST_RANGE) / 255
+
+    @property
+    def zero_point(self) -> int:
+        """The int8 that stands for zero."""
+        return int(np.clip(round(-128 - self.low / self.scale), -128, 127))
+
+
+class CalibratedInt8:
+    """The numbers of a network, rounded: values by their ranges, weights by a scale for each
+    channel, biases by the product of both. ranges: in the order in which values are asked for."""
+
+    def __init__(self, network: Network, ranges: Sequence[ValueRange]) -> None:
+        self._weights = network.weights
+        self._dense_axis = 0 if network.chain.dense_scales == "rows" else None
+        self._ranges: Iterator[ValueRange] = iter(ranges)
+
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """See `Numbers`."""
+        found = next(self._ranges)
+        return model.add_value(shape, found.scale, found.zero_point)
+
+    def weights(
+        self,
+        model: NewModel,
+        x: Tensor,
+        place: int,
+        part: LayerPart,
+        shape: tuple[int, ...],
+        axis: int | None,
+    ) -> list[Tensor]:
+        """See `Numbers`."""
+        kernel, bias = _weights_in_order(self._weights[place], part, shape, axis)
+        axis = self._dense_axis if part.kind == "dense" else axis
+        scales = weight_scales(kernel, axis)
+        along = [1] * kernel.ndim
+        along[axis or 0] = len(scales)
+        rounded = np.clip(np.rint(kernel / scales.reshape(along)), -127, 127).astype(np.int8)
+        assert x.quantization.scale is not None, "every value has a scale"
+        bias_scales = scales * x.quantization.scale
+        limits = np.iinfo(np.int32)
+        biases = np.clip(np.rint(bias / bias_scales), limits.min, limits.max).astype(np.int32)
+        return [
+            model.add_parameters(rounded, scales, axis or 0),
+            model.add_parameters(biases, bias_scales),
+        ]
+
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """See `Numbers`: refused, since concatenations are (`build_int8`)."""
+        raise ValueError("a normalisation that stays is not calibrated")
+
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
+        """See `Numbers`."""
+        return model.add_value((1, width), 1 / 256, -128)
+
+
+def weight_scales(kernel: Array, axis: int | None) -> Array:
+    """The scales of int8 weights: one for each place along `axis`, or one in all."""
+    if axis is None:
+        most = np.abs(kernel).max(keepdims=True).reshape(1)
+    else:
+        most = np.abs(kernel).max(axis=tuple(a for a in range(kernel.ndim) if a != axis))
+    return np.maximum(most, _LEAST_RANGE) / 127

@@ -1,0 +1,168 @@
+"""A network: a chain with numbers, in the form in which it is trained or the one that runs.
+
+    trained:  pad --> before --> kernel, bias --> after --+--> activation --+-->
+                |                                         |                 |
+                +--> parallel kernels, each with a norm --+  reshaped skip, its norm (late sums)
+
+`folding.fold` makes of it one kernel and one bias a layer. A normalisation is the factor and the
+addend that it has in inference. It must not know how models are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.codesign.chains.chain import Chain, Layer, Step, projection, steps
+
+Array = npt.NDArray[Any]
+_NOTHING = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A factor and an addend for each channel: gamma / sigma, and beta - mean * gamma / sigma."""
+
+    scale: Array
+    shift: Array
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A convolution beside that of a layer, whose results are added before the activation. kernel:
+    rows, columns, in, out, no larger than the layer's."""
+
+    kernel: Array
+    norm: Norm
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """Numbers of one layer. kernel: rows, columns, channels in of a group, channels out; of a dense
+    layer in, out. before: of what the convolution reads, the zeros of its padding included, which
+    alone can be folded exactly. after: of what it makes, or that of a layer of the kind norm.
+    skip: of a scaled late sum. projection: kernel and bias of what a skip goes through. parallel:
+    branches of training."""
+
+    kernel: Array = field(default_factory=lambda: _NOTHING)
+    bias: Array = field(default_factory=lambda: _NOTHING)
+    before: Norm | None = None
+    after: Norm | None = None
+    skip: Norm | None = None
+    projection: tuple[Array, Array] | None = None
+    parallel: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Network:
+    """A chain and the numbers of each layer."""
+
+    chain: Chain
+    weights: tuple[LayerWeights, ...]
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether nothing is left that only training needs."""
+        return not any(
+            w.before or w.parallel or (w.after and layer.kind != "norm")
+            for layer, w in zip(self.chain.layers, self.weights, strict=True)
+        )
+
+
+Branches = Literal["identity", "repvgg"]
+"""identity: a skip around the convolution alone, where widths and sides stay. repvgg: that, and a
+convolution of one pixel (Ding et al. 2021)."""
+
+
+def draw(
+    chain: Chain,
+    seed: int = 0,
+    norms: Literal["none", "before", "after"] = "none",
+    branches: Branches | None = None,
+    where: Collection[int] | None = None,
+) -> Network:
+    """The chain with weights from a seed, by fan-in, in the form in which it is trained. norms:
+    where each convolution is normalised, with factors and addends as if it had been trained.
+    branches: which ones the convolutions `where` get (None: all)."""
+    random = np.random.default_rng(seed)
+    places = range(len(chain.layers)) if where is None else where
+    weights = [
+        _draw_layer(random, step, norms, branches if place in places else None)
+        for place, step in enumerate(steps(chain))
+    ]
+    return Network(chain, tuple(weights))
+
+
+def _draw_layer(
+    random: np.random.Generator, step: Step, norms: str, branches: Branches | None
+) -> LayerWeights:
+    layer = step.layer
+    if layer.kind == "dense":
+        kernel = _kernel(random, (layer.channels_in, layer.channels_out), layer.channels_in)
+        return LayerWeights(kernel, random.normal(size=layer.channels_out) * 0.1)
+    skip = _norm(random, step.shape_out[2]) if layer.join == "scaled late sum" else None
+    skip = skip if step.is_late else None
+    around = _draw_conv(random, projection(step)) if step.is_projected else None
+    if layer.kind == "norm":
+        after = _norm(random, step.shape_in[2])
+        return LayerWeights(after=after, skip=skip, projection=around)
+    if layer.kind != "conv":
+        return LayerWeights(skip=skip, projection=around)
+    kernel, bias = _draw_conv(random, layer)
+    return LayerWeights(
+        kernel=kernel,
+        bias=bias,
+        before=_norm(random, layer.channels_in) if norms == "before" else None,
+        after=_norm(random, layer.channels_out) if norms == "after" else None,
+        skip=skip,
+        projection=around,
+        parallel=_branches(random, layer, branches),
+    )
+
+
+def _branches(
+    random: np.random.Generator, layer: Layer, kinds: Branches | None
+) -> tuple[Branch, ...]:
+    branches: list[Branch] = []
+    out = layer.channels_out
+    if kinds is not None and layer.channels_in == out and layer.stride == 1:
+        branches.append(Branch(identity_kernel(layer), _norm(random, out)))
+    if kinds == "repvgg":
+        inside = layer.channels_in // layer.groups
+        kernel = _kernel(random, (1, 1, inside, out), inside)
+        branches.append(Branch(kernel, _norm(random, out)))
+    return tuple(branches)
+
+
+def _draw_conv(random: np.random.Generator, layer: Layer) -> tuple[Array, Array]:
+    shape = (*layer.kernel, layer.channels_in // layer.groups, layer.channels_out)
+    fan_in = int(np.prod(shape[:3]))
+    return _kernel(random, shape, fan_in), random.normal(size=layer.channels_out) * 0.1
+
+
+def _kernel(random: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> Array:
+    return random.normal(size=shape) * (2 / fan_in) ** 0.5
+
+
+def _norm(random: np.random.Generator, width: int) -> Norm:
+    return Norm(random.uniform(0.5, 1.2, width), random.normal(size=width) * 0.3)
+
+
+def identity_kernel(layer: Layer) -> Array:
+    """The 1x1 kernel that hands each channel on, of as many groups as the layer has."""
+    inside, out = layer.channels_in // layer.groups, layer.channels_out
+    kernel = np.zeros((1, 1, inside, out))
+    kernel[0, 0, np.arange(out) % inside, np.arange(out)] = 1
+    return kernel
+
+
+def groups_kernel(width: int, out: int) -> Array:
+    """The 1x1 kernel that adds channel i to channel i modulo `out`. Where there are more channels
+    than before, those are zeros."""
+    kernel = np.zeros((1, 1, width, out))
+    kernel[0, 0, np.arange(width), np.arange(width) % out] = 1
+    return kernel

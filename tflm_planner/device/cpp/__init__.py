@@ -1,0 +1,1 @@
+"""A model as C++ sources for any TFLM project, and as a package of its build system."""

@@ -1,0 +1,102 @@
+"""One run of an operator: what a rule is given to make its results of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.field import Residues, subtract
+from tflm_planner.ops.terms.mixing import Mixer, Words
+from tflm_planner.ops.terms.parameters import is_float
+from tflm_planner.ops.terms.values import (
+    InexpressibleError,
+    MisdeclaredError,
+    Symbols,
+    Values,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """An operator with the values of its operands (None for those left out). memory: what is the
+    same at every turn of a loop; None where an operator runs once."""
+
+    op: Op
+    operands: tuple[Values | None, ...]
+    mixer: Mixer
+    symbols: Symbols
+    memory: dict[str, Any] | None = None
+
+    @property
+    def result(self) -> Tensor:
+        """The only result, or the first."""
+        return self.op.outputs[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of that result."""
+        return self.result.shape or ()
+
+    def check_declared(self, shape: Sequence[int]) -> None:
+        """Raise MisdeclaredError unless the result is declared in the shape that is made."""
+        if tuple(shape) != self.shape:
+            raise MisdeclaredError(
+                f"{self.op.label} makes {list(shape)}, but its result is declared as "
+                f"{list(self.shape)}"
+            )
+
+    def tensor(self, operand: int) -> Tensor:
+        """The tensor of an operand that must be there."""
+        tensor = self.op.inputs[operand] if operand < len(self.op.inputs) else None
+        if tensor is None:
+            raise InexpressibleError(f"{self.op.label} lacks operand {operand}")
+        return tensor
+
+    def values(self, operand: int) -> Values:
+        """The values of an operand that must be there."""
+        values = self.operands[operand] if operand < len(self.operands) else None
+        if values is None:
+            raise InexpressibleError(f"{self.op.label} lacks operand {operand}")
+        return values
+
+    def elements(self, operand: int) -> Residues:
+        """They as field elements."""
+        return self.symbols.elements(self.values(operand))
+
+    def centred_elements(self, operand: int) -> Residues:
+        """Field elements less that of the zero point: padding is then nothing."""
+        zero = self.zero(self.tensor(operand))
+        values = self.elements(operand)
+        return subtract(values, zero.reshape(-1, *(1 for _ in values.shape[1:])))
+
+    def zero(self, tensor: Tensor) -> Residues:
+        """The element of the number that stands for zero."""
+        return self.symbols.of_number(0.0 if is_float(tensor) else tensor.zero)
+
+    def has(self, operand: int) -> bool:
+        """Whether an optional operand is there."""
+        return operand < len(self.operands) and self.operands[operand] is not None
+
+    def remember(self, name: str, make: Callable[[], Any]) -> Any:
+        """What comes of constants alone, made once."""
+        constants = (t.is_constant for t in self.op.operands()[1:])
+        if self.memory is None or not all(constants):
+            return make()
+        if name not in self.memory:
+            self.memory[name] = make()
+        return self.memory[name]
+
+    def mix(self, values: Residues, *name: object) -> Values:
+        """Elements mixed by one key."""
+        return self.mix_by(values, mixing.key(*name))
+
+    def mix_by(self, values: Residues, words: Words) -> Values:
+        """Elements mixed by keys."""
+        return Values(self.mixer.mix(values, words), False)
+
+
+Rule = Callable[[OpCall], list[Values] | None]
+"""The results, in order; None where the rule does not know such an operator: it is then hashed."""

@@ -1,0 +1,123 @@
+"""Terms of operators that compute each element of the elements at the same place.
+
+What is known of all operands is computed: counters and comparisons of loops, arithmetic of shapes.
+Everything else is mixed: by kind, options, and the quantisation of operands and result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.ops.axes import ELEMENT_WISE
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues, add
+from tflm_planner.ops.terms.parameters import all_of, quantisation
+from tflm_planner.ops.terms.values import DTYPES, InexpressibleError, Values
+
+Array = npt.NDArray[Any]
+
+KINDS = ELEMENT_WISE | {
+    "CAST", "CEIL", "COS", "SIN", "FLOOR", "ROUND", "GELU", "RELU_0_TO_1", "POW", "FLOOR_DIV",
+    "FLOOR_MOD", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL",
+    "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "SELECT", "SELECT_V2", "ZEROS_LIKE", "SIGN",
+}  # fmt: skip
+_INTEGERS = ("int32", "int64", "bool")
+_COMPUTED: dict[str, Callable[..., Array]] = {
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum, "LESS": np.less, "LESS_EQUAL": np.less_equal, "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal, "EQUAL": np.equal, "NOT_EQUAL": np.not_equal,
+    "LOGICAL_AND": np.logical_and, "LOGICAL_OR": np.logical_or, "LOGICAL_NOT": np.logical_not,
+    "NEG": np.negative, "ABS": np.abs, "SQUARE": np.square,
+}  # fmt: skip
+
+
+def pointwise(call: OpCall) -> list[Values] | None:
+    """Every operator of KINDS."""
+    values = _compute(call)
+    if values is None and call.op.kind in ("QUANTIZE", "CAST"):
+        values = _pass_through(call)
+    if values is None and call.op.kind == "MUL":
+        values = _mask(call)
+    if values is None and not _is_alike_everywhere(call):
+        return None
+    return [_mix(call) if values is None else values]
+
+
+def _is_alike_everywhere(call: OpCall) -> bool:
+    """Whether each element is computed alike, of the elements that broadcasting pairs it with. Not
+    where channels have scales of their own, and not where SELECT chooses whole rows."""
+    tensors = (*call.op.operands(), *call.op.outputs)
+    by_channel = any(t.quantization.is_per_channel for t in tensors)
+    by_row = call.op.kind == "SELECT" and len({v.shape for v in call.operands if v}) > 1
+    return not by_channel and not by_row
+
+
+def _compute(call: OpCall) -> Values | None:
+    """Integers computed of integers that are known."""
+    operands = [v for v in call.operands if v is not None]
+    integers = all(t.type_name in _INTEGERS for t in (*call.op.operands(), *call.op.outputs))
+    if not integers or not all(v.known for v in operands) or call.op.options.activation:
+        return None
+    dtype = DTYPES[call.result.type_name]
+    if call.op.kind == "CAST":
+        return Values(operands[0].data.astype(dtype), True)
+    function = _COMPUTED.get(call.op.kind)
+    if function is None:
+        return None
+    numbers = function(*(v.data for v in operands))
+    return Values(np.asarray(numbers, dtype), True).reshape(call.shape)
+
+
+def _pass_through(call: OpCall) -> Values | None:
+    """From one type and quantisation to the same."""
+    same = quantisation(call.tensor(0)) == quantisation(call.result)
+    return call.values(0).reshape(call.shape) if same else None
+
+
+def _mask(call: OpCall) -> Values | None:
+    """Integers multiplied by a known mask of zeros and ones at scale one: left as they are, or
+    what stands for zero."""
+    for data, mask in ((0, 1), (1, 0)):
+        scales = call.tensor(data).quantization.single, call.tensor(mask).quantization.single
+        ones = call.values(mask)
+        if not ones.known or scales[1] != (1.0, 0) or call.op.options.activation:
+            continue
+        if quantisation(call.tensor(data)) != quantisation(call.result) or scales[0] is None:
+            continue
+        if call.result.type_name == "float32" or not np.isin(ones.data, (0, 1)).all():
+            continue
+        is_kept = np.broadcast_to(ones.data != 0, call.shape)
+        whole = np.broadcast_to(call.elements(data), (LANES, *call.shape))
+        zero = call.zero(call.result).reshape(LANES, *(1 for _ in call.shape))
+        return Values(np.where(is_kept, whole, zero).astype(np.uint32), False)
+    return None
+
+
+def _mix(call: OpCall) -> Values:
+    """Operands mixed one by one, each by its place, then together."""
+    name = all_of(call.op, (*call.op.inputs, *call.op.outputs))
+    together: Residues | None = None
+    if len(call.operands) == 1:
+        return call.mix(call.elements(0), *name).reshape(call.shape)
+    for i, values in enumerate(call.operands):
+        if values is not None:
+            mixed = call.mix(call.symbols.elements(values), "operand", i, *name).data
+            mixed = mixed.reshape(LANES, *(1 for _ in range(len(call.shape) - mixed.ndim + 1)),
+                                  *mixed.shape[1:])  # fmt: skip
+            together = mixed if together is None else add(together, mixed)
+    if together is None or not _fits(together.shape[1:], call.shape):
+        raise InexpressibleError(f"{call.op.label} has operands of other shapes than its result")
+    return call.mix(np.broadcast_to(together, (LANES, *call.shape)), *name)
+
+
+def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(shape) == len(target) and all(
+        a in (1, b) for a, b in zip(shape, target, strict=True)
+    )
+
+
+RULES = dict.fromkeys(KINDS, pointwise)

@@ -1,0 +1,88 @@
+"""Terms of reductions over axes, and of operators that look at all of a row, as SOFTMAX does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.ops.terms import field, mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.parameters import all_of, is_float, quantisation
+from tflm_planner.ops.terms.values import Values
+
+_OF_ROWS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
+
+
+def reduction(call: OpCall) -> list[Values] | None:
+    """MEAN and SUM of integers are sums; everything else is a set of mixed elements. Floats count
+    their order."""
+    axes = call.values(1)
+    data = call.values(0)
+    if not axes.known or not data.shape:
+        return None
+    product = _compute(call)
+    if product is not None:
+        return [product]
+    over = tuple(sorted({int(a) % len(data.shape) for a in axes.data.reshape(-1)}))
+    elements = call.elements(0)
+    if is_float(call.tensor(0)):
+        elements = _by_place(call, elements, over)
+    elif call.op.kind not in ("MEAN", "SUM"):
+        elements = call.mix(elements, "of a reduction").data
+    sums = field.total(elements, tuple(a + 1 for a in over))
+    call.check_declared(_left(call, data.shape, over))
+    count = int(np.prod([data.shape[a] for a in over]))
+    ends = quantisation(call.tensor(0)), quantisation(call.result)
+    # Releases of TFLM have had kernels of their own for some axes, which round otherwise.
+    form = len(data.shape), over, call.op.options.keeps_dims
+    return [call.mix(sums, call.op.kind, count, form, *ends).reshape(call.shape)]
+
+
+def _left(call: OpCall, shape: tuple[int, ...], over: tuple[int, ...]) -> list[int]:
+    """What is left of a shape when some of its axes are reduced."""
+    if call.op.options.keeps_dims:
+        return [1 if a in over else n for a, n in enumerate(shape)]
+    return [n for a, n in enumerate(shape) if a not in over]
+
+
+def _compute(call: OpCall) -> Values | None:
+    """The product of known integers: sizes of shapes."""
+    data = call.values(0)
+    if call.op.kind != "REDUCE_PROD" or not data.known or data.data.dtype.kind != "i":
+        return None
+    axes = tuple(int(a) for a in call.values(1).data.reshape(-1))
+    product = np.prod(data.data, axes, dtype=data.data.dtype)
+    return Values(np.asarray(product), True).reshape(call.shape)
+
+
+def _by_place(call: OpCall, elements: Residues, over: tuple[int, ...]) -> Residues:
+    """Elements mixed by their place in the sum that they are a part of."""
+    shape = [n if a in over else 1 for a, n in enumerate(elements.shape[1:])]
+    places: npt.NDArray[Any] = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    words = mixing.keys(mixing.key("place in a reduction", call.op.kind), places)
+    return call.mix_by(elements, words).data
+
+
+def of_rows(call: OpCall) -> list[Values] | None:
+    """Each element by itself and by all of its row, in its order: the last axis."""
+    if not call.shape or call.values(0).shape != call.shape:
+        return None
+    elements = call.elements(0)
+    by_place = _by_place(call, elements, (len(call.shape) - 1,))
+    rows = call.mix(field.total(by_place, (len(call.shape),)), "row").data
+    own = call.mix(elements, "in a row").data
+    both = field.add(own, np.broadcast_to(rows[..., None], own.shape))
+    name = all_of(call.op, (call.tensor(0), call.result))
+    return [call.mix(both.reshape(LANES, *call.shape), *name)]
+
+
+RULES = {
+    **dict.fromkeys(
+        ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"),
+        reduction,
+    ),
+    **dict.fromkeys(_OF_ROWS, of_rows),
+}

@@ -1,0 +1,78 @@
+"""What sums of products have in common: factors, and keys by which each channel is mixed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Op
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.field import LANES
+from tflm_planner.ops.terms.mixing import Words
+from tflm_planner.ops.terms.parameters import is_float, options, quantisation
+
+GEOMETRY = (
+    "padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor",
+    "depth_multiplier", "keep_num_dims", "asymmetric_quantize_inputs",
+)  # fmt: skip
+"""Options of sums that say which elements are summed up, or nothing where all types are integers:
+terms have them in the sums themselves."""
+
+
+def _rescaling(op: Op, scales: tuple[float, ...]) -> str:
+    """How scales become one factor of integers: FULLY_CONNECTED with one scale for all channels
+    rounds the product of two scales to 24 bits first, which no other kernel does."""
+    return "of a product" if op.kind == "FULLY_CONNECTED" and len(scales) == 1 else "of a channel"
+
+
+def factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
+    """The known weights of a sum as factors: integers less their zero point, as they are; floats
+    as field elements (an axis of lanes before theirs) that also tell the place in the sum, since
+    sums of floats count their order.
+
+    `last`: 3 for filters (Co, .., Ci), whose sums run over all axes but the first; 2 for
+    depthwise ones (1, Kh, Kw, Co), whose sums run over all axes but the last."""
+    return call.remember("factors", lambda: _factors(call, operand, last))
+
+
+def _factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
+    weights, tensor = call.values(operand).data, call.tensor(operand)
+    if not is_float(tensor):
+        return weights.astype(np.int32) - tensor.quantization.zero_point
+    shape = weights.shape
+    inner = np.arange(int(np.prod(shape[1:] if last == 3 else shape[:-1])), dtype=np.int64)
+    places = inner.reshape(1, *shape[1:]) if last == 3 else inner.reshape(*shape[:-1], 1)
+    words = mixing.keys(mixing.key("weight"), weights, np.broadcast_to(places, shape))
+    return call.mixer.elements(words).reshape(LANES, *shape)
+
+
+def channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:
+    """How each channel's sum becomes a result: by the scales of all three, the bias and the
+    activation. None where weights or bias are computed, or zero points differ by channel."""
+    return call.remember("keys", lambda: _channel_keys(call, data, weights, bias))
+
+
+def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:
+    filters, result = call.tensor(weights), call.result
+    scales, points = filters.quantization.scales, filters.quantization.zero_points
+    channels = (result.shape or (0,))[-1]
+    if not call.values(weights).known or len(set(points)) > 1 or len(scales) not in (
+        0, 1, channels
+    ):  # fmt: skip
+        return None
+    shifts = np.zeros(channels, np.int64)
+    if call.has(bias):
+        values = call.values(bias)
+        if not values.known or values.size not in (1, channels):
+            return None
+        shifts = np.broadcast_to(values.data.reshape(-1), channels)
+    base = mixing.key(
+        "sum", quantisation(call.tensor(data)), filters.type_name, quantisation(result),
+        call.tensor(bias).type_name if call.has(bias) else None, _rescaling(call.op, scales),
+        options(call.op, *GEOMETRY),
+    )  # fmt: skip
+    wide = np.broadcast_to(np.array(scales or (0.0,)), channels)
+    return mixing.keys(base, np.ascontiguousarray(wide), np.ascontiguousarray(shifts))

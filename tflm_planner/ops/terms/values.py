@@ -1,0 +1,156 @@
+"""What a tensor holds while terms are computed: numbers that are known, or field elements.
+
+Known are constants, and what is computed of them alone: shapes, counters, indices, tables. They
+decide where loops end and which rows are taken. Everything that depends on an input is a term.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.constants import unpack_int4
+from tflm_planner.model.ir import Tensor
+from tflm_planner.ops.terms import mixing
+from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.mixing import Mixer
+
+Array = npt.NDArray[Any]
+
+DTYPES = {
+    "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16,
+    "int32": np.int32, "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64,
+    "float32": np.float32, "float64": np.float64, "float16": np.float16, "bool": np.bool_,
+    "int4": np.int8,
+}  # fmt: skip
+
+
+class InexpressibleError(Exception):
+    """Why a model cannot be written as terms; nothing is then said of it."""
+
+
+class OutsideError(InexpressibleError):
+    """An operator takes what its operand does not have. In a result it is a fault, for the original
+    did not."""
+
+
+class MisdeclaredError(OutsideError):
+    """A result is declared in another shape than its operands say. Runtimes take one or the
+    other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Elements of one tensor. data: known numbers of the tensor's shape; or field elements, with
+    an axis of lanes before it."""
+
+    data: Array
+    known: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Without lanes."""
+        return self.data.shape if self.known else self.data.shape[1:]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.data.size if self.known else self.data.size // LANES
+
+    def reshape(self, shape: tuple[int, ...]) -> Values:
+        """The same elements in another shape. InexpressibleError if they are not as many."""
+        if shape == self.shape:
+            return self
+        if math.prod(shape) != self.size:
+            raise InexpressibleError(f"{self.size} elements cannot have the shape {list(shape)}")
+        return Values(self.data.reshape(shape if self.known else (LANES, *shape)), self.known)
+
+    def move(self, move: Callable[[Array], Array]) -> Values:
+        """Elements moved by a function of arrays (it must only move), lane by lane."""
+        if self.known:
+            return Values(np.asarray(move(self.data)), True)
+        return Values(np.stack([move(lane) for lane in self.data]), False)
+
+    def is_same_as(self, other: Values) -> bool:
+        """Whether every operator makes the same of both: bit by bit, of one type and shape."""
+        a, b = self.data, other.data
+        if a is b:
+            return self.known == other.known
+        if self.known != other.known or a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return a.tobytes() == b.tobytes() if self.known else bool((a == b).all())
+
+    def at(self, index: tuple[Any, ...]) -> Values:
+        """Elements at an index of numpy's basic kind."""
+        if self.known:
+            return Values(np.asarray(self.data[index]), True)
+        return Values(self.data[(slice(None), *index)], False)
+
+
+class Symbols:
+    """Field elements that stand for numbers, and for what only has a name."""
+
+    def __init__(self, mixer: Mixer) -> None:
+        self._mixer = mixer
+        self._single: dict[tuple[str, bytes], Residues] = {}
+        self._constants: dict[Tensor, Values] = {}
+        self._bytes = self._table(np.arange(-128, 256, dtype=np.int64))
+
+    def _table(self, numbers: Array) -> Residues:
+        kind = "float" if numbers.dtype.kind == "f" else "integer"
+        return self._mixer.elements(mixing.keys(mixing.key("number", kind), numbers))
+
+    def of_numbers(self, numbers: Array) -> Residues:
+        """Numbers by their values: integers of all types alike, floats by their bits."""
+        small = numbers.dtype.kind in "iu" and numbers.dtype.itemsize == 1
+        if small or numbers.dtype.kind == "b":
+            return self._bytes[:, numbers.astype(np.int64) + 128]
+        if numbers.dtype.kind in "iu":
+            numbers = numbers.astype(np.int64)
+        if numbers.size != 1:
+            return self._table(numbers)
+        name = numbers.dtype.str, numbers.tobytes()  # zero points, counters: again and again
+        if name not in self._single:
+            self._single[name] = self._table(numbers.reshape(()))
+        return self._single[name].reshape(LANES, *numbers.shape)
+
+    def of_number(self, number: float) -> Residues:
+        """One number: LANES residues."""
+        kind = np.float64 if isinstance(number, float) else np.int64
+        return self.of_numbers(np.array(number, kind))
+
+    def of_name(self, shape: tuple[int, ...], *name: object) -> Values:
+        """A symbol for each element of a tensor."""
+        count = math.prod(shape)
+        words = mixing.keys(mixing.key(*name), mixing.positions(count))
+        return Values(self._mixer.elements(words).reshape(LANES, *shape), False)
+
+    def of_constant(self, tensor: Tensor) -> Values:
+        """The numbers of a constant, always the same object. InexpressibleError as `constant`."""
+        if tensor not in self._constants:
+            self._constants[tensor] = Values(constant(tensor), True)
+        return self._constants[tensor]
+
+    def elements(self, values: Values) -> Residues:
+        """Field elements of what may be known."""
+        return self.of_numbers(values.data) if values.known else values.data
+
+
+def constant(tensor: Tensor) -> Array:
+    """The numbers of a constant. InexpressibleError for those that nobody here can read."""
+    data, dtype = tensor.buffer.data, DTYPES.get(tensor.type_name)
+    if tensor.is_sparse or tensor.external_data or data is None or dtype is None:
+        raise InexpressibleError(f"the bytes of {tensor.name!r} ({tensor.type_name}) are not read")
+    if data.size < tensor.nbytes:
+        raise InexpressibleError(f"{tensor.name!r} has fewer bytes than its shape asks for")
+    raw = np.ascontiguousarray(data[: tensor.nbytes], np.uint8)
+    shape = tensor.shape or ()
+    if tensor.type_name == "int4":
+        return unpack_int4(raw, shape)
+    numbers = raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
+    return numbers.astype(dtype, copy=False)  # the bytes of the file themselves

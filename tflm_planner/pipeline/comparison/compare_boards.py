@@ -1,0 +1,62 @@
+"""One model on many boards: what it needs on each, as it is and planned.
+
+    boards --kernel_twin--> a few sorts of firmware --plan, search--> cells, shared by their boards
+
+Order and plan take a fraction of a second for each sort of firmware; tiles, more operators and the
+lean library with tiles are searched only where that was asked for. Plans are made, read back
+and validated as for a file (`planned_cells`), but not run: nothing is written. It must not know how
+cells are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tflm_planner.pipeline.comparison.cell_search import CellSearch
+from tflm_planner.pipeline.inspection.arenas import arena_in
+from tflm_planner.report.comparison import Cell, Comparison, TargetRow
+from tflm_planner.report.document import RungKind
+from tflm_planner.tflm.element_types import cannot_run
+from tflm_planner.tflm.targets import Target, kernel_twin
+
+AS_IS: tuple[RungKind, ...] = ("stock",)
+"""The model as it came: at once, and in a browser."""
+QUICK: tuple[RungKind, ...] = ("stock", "plan", "lean")
+"""Kinds of cells that need no search: the lean library takes the plan that was made without it."""
+WITH_TILES: tuple[RungKind, ...] = ("stock", "plan", "tiles", "lean")
+ALL: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean")
+"""Here lean firmware has tiles and loops of its own."""
+_UNPROVED = "figures are those of plans that were made and checked, not run; `tflm-plan IN` proves"
+
+
+def compare(data: bytes, source: str, targets: Sequence[Target], search: CellSearch) -> Comparison:
+    """The model in `data`, whose name is `source`, on all of these targets. Raises ModelError where
+    it cannot be read."""
+    cells_by_twin: dict[Target, tuple[Cell, ...]] = {}
+    rows: list[TargetRow] = []
+    for target in targets:
+        twin = kernel_twin(target)
+        if twin not in cells_by_twin:
+            search.on_progress(f"planning for {target.id}")
+            cells_by_twin[twin] = _cells(data, replace(target, board=None), search)
+        rows.append(TargetRow(target, cells_by_twin[twin]))
+    notes = search.stop.notes if search.columns == AS_IS else (*search.stop.notes, _UNPROVED)
+    return Comparison(source, len(data), search.columns, tuple(rows), notes)
+
+
+def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
+    """The cells of all targets that have these kernels."""
+    model, arena = arena_in(data, target)
+    stock = Cell.of("stock", arena, len(data))
+    if search.columns == AS_IS:
+        return (stock,)
+    if cannot_run(model.ops(), target):
+        return tuple(replace(stock, kind=kind) for kind in search.columns)
+    from tflm_planner.pipeline.comparison.planned_cells import (
+        PlannedCells,  # the searches, and numpy
+    )
+
+    cells = [stock, *PlannedCells(data, target, search).cells()]
+    by_kind = {cell.kind: cell for cell in cells}
+    return tuple(by_kind[kind] for kind in search.columns)

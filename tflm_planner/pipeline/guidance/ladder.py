@@ -1,0 +1,258 @@
+"""What each further permission reaches, as the rungs of a ladder, with the command for each.
+
+    as it was             122,012 B
+    order and plan         91,180 B
+    tiles                  84,316 B  +9.6 %   this file
+    more operators                            tflm-plan in.tflite --firmware more-ops
+    lean                                      tflm-plan in.tflite --firmware lean
+
+A rung allows all that the rungs above it allow. Where the model fits, or nothing says what it must
+fit, rungs beyond the permission have a figure only if it costs next to nothing; where it does not
+fit they are searched, one after the other, until one does. No figure is a guess: each is the arena
+of a plan that was made for it (further search may lower those that say "at most"), and one that is
+no lower than what was reached is left out. Advice never costs the plan that it is for: what cannot
+be planned has no figure.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tflm_planner.model.clone import clone
+from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.guidance.point_commands import given_command
+from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
+from tflm_planner.pipeline.planning.memory_search import plan_memory
+from tflm_planner.pipeline.planning.model_planner import SearchSummary
+from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_firmware
+from tflm_planner.pipeline.planning.tiled_file import new_kinds
+from tflm_planner.pipeline.planning.write import strip_file
+from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
+from tflm_planner.report.document import Rung, RungKind, SmallerFile
+from tflm_planner.support.errors import PlannerError
+from tflm_planner.support.progress import Progress
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
+from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.target_kernels import kernels_of
+from tflm_planner.tflm.targets import can_be_lean, with_lean
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.drop_conversions import drop_conversions
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.row_loop.split_input import can_stream
+
+_LITTLE_EFFORT = 0.05
+"""Effort of exact packing for a figure that an option reaches at least."""
+_FIRMWARE_OPTION = "--firmware"
+
+PlanUnproved = Callable[[PlanOptions], PlannedFile]
+"""Plans the same model by other options, unproved."""
+
+
+@dataclass(frozen=True)
+class LadderParts:
+    """What a ladder is made of. data, model: the original. stock: its arena. options: of the plan
+    that was made. planned, search: the file that it came to, and how. source: the model's name in
+    commands. attempt: plans it by other options. on_progress: is told what is looked for. stop:
+    of the whole run."""
+
+    data: bytes
+    model: Model
+    stock: Arena
+    options: PlanOptions
+    planned: PlannedFile
+    search: SearchSummary
+    source: str
+    attempt: PlanUnproved
+    on_progress: Progress
+    stop: Stop
+
+    @property
+    def arena(self) -> Arena:
+        """The arena that was reached."""
+        return self.planned.inspection.arena
+
+    @property
+    def is_sought(self) -> bool:
+        """Whether something that fits is still looked for, by a run that may search at all."""
+        limit = self.options.arena_limit
+        if self.options.tiles is None:
+            return False
+        return limit is not None and self.arena.arena > limit and not self.stop.is_over
+
+    def fits(self, arena: int | None) -> bool:
+        """Whether an arena of `arena` bytes is small enough."""
+        limit = self.options.arena_limit
+        return limit is not None and arena is not None and arena <= limit
+
+
+def ladder(parts: LadderParts) -> tuple[Rung, ...]:
+    """The rungs, the original first; by Ctrl-C those found until then."""
+    rungs: list[Rung] = []
+    try:
+        with parts.stop.after_proof():
+            for rung in _rungs(parts):
+                rungs.append(rung)
+    except KeyboardInterrupt:
+        parts.stop.interrupt()
+    return tuple(rungs)
+
+
+def _rungs(parts: LadderParts) -> Iterator[Rung]:
+    yield Rung("stock", parts.stock.arena, 1.0)
+    permission = parts.options.tiles
+    if permission is not None and permission.by_hand:
+        yield Rung("by hand", parts.arena.arena, parts.planned.slowdown, taken=True)
+        return
+    yield from _within(parts, permission)
+    yield from _beyond(parts, permission)
+
+
+def smaller_file(parts: LadderParts) -> SmallerFile | None:
+    """What --strip makes of the file, where that is larger than the board's flash; None where it is
+    not, or was stripped already."""
+    search, planned = parts.options.memory, parts.planned
+    board = search.kernels.target.board
+    if board is None or len(planned.data) <= board.flash or search.strip != "nothing":
+        return None
+    permission = parts.options.tiles
+    is_portable = permission is not None and not permission.dialect
+    how = replace(search, strip="unread" if is_portable else "unread by TFLM")
+    model = read_model(planned.data, dialect=True)
+    return SmallerFile(len(strip_file(model, how)), _command(parts, "--strip"))
+
+
+def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[Rung]:
+    """The rungs that were permitted."""
+    planned, arena = parts.planned, parts.arena.arena
+    plain = arena if parts.search.plain is None else parts.search.plain
+    is_changed = planned.tiled or arena < plain
+    yield Rung("plan", plain, 1.0, taken=not is_changed)
+    added = new_kinds(parts.model, planned.inspection.model)
+    if is_changed and not added:
+        yield Rung("tiles", arena, planned.slowdown, taken=True)
+    elif is_changed:
+        yield from _own_tiles(parts.search)
+        yield Rung("more operators", arena, planned.slowdown, taken=True)
+    elif permission is None:
+        yield Rung("tiles", remark="not tried, as --search none says")
+    elif parts.fits(plain):
+        yield Rung("tiles", remark="not needed: it fits without")
+    else:
+        most = 100 * (permission.max_slowdown - 1)
+        yield Rung("tiles", plain, 1.0, remark=f"none lowers the arena within +{most:.3g} %")
+
+
+def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
+    """The smallest result that needs no further operator, if the search also found one."""
+    front = search.front
+    if front is None or front.objective != "arena":
+        return
+    own = [p for p in front.points if p.role == "tiled" and not p.added]
+    if own:
+        least = min(own, key=lambda point: point.size)
+        yield Rung("tiles", least.size, least.slowdown)
+
+
+def _beyond(parts: LadderParts, permission: TilePermission | None) -> Iterator[Rung]:
+    """What more could be permitted; searched until something fits, where nothing does yet."""
+    parts.on_progress("looking for what further permissions reach")
+    is_sought = parts.is_sought
+    searched = replace(permission or TilePermission(), spellings_only=False)
+    for step in _steps(parts, searched):
+        rung = _attempt(parts, step) if is_sought else step.rung
+        yield rung
+        is_sought = is_sought and not parts.fits(rung.arena)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A rung that was not taken. options: for its search. rung: what is known without one."""
+
+    options: PlanOptions | StreamOptions
+    rung: Rung
+
+
+def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
+    """The rungs beyond the permission, each with the options of those before it."""
+    options = replace(parts.options, verify=None, force=True, tiles=permission)
+    words: tuple[str, ...] = ()
+
+    def step(kind: RungKind, arena: int | None = None) -> _Step:
+        lower = arena if arena is not None and arena < parts.arena.arena else None
+        return _Step(options, Rung(kind, lower, at_most=True, command=_command(parts, *words)))
+
+    kernels = options.memory.kernels
+    drops = options.io == "keep" and bool(drop_conversions(clone(parts.model)))
+    if drops:
+        words = (*words, "--io", "int8")
+        options = replace(options, io="int8")
+        yield step("int8 ends", _with_int8_ends(parts))
+    elif options.io != "keep":
+        words = (*words, "--io", options.io)
+    if not permission.operators.every:
+        options = replace(options, tiles=replace(permission, operators=AllowedOperators.ALL))
+        words = (*words, _FIRMWARE_OPTION, "more-ops")
+        yield step("more operators")
+        words = words[:-2]
+    if can_be_lean(kernels.target):
+        lean = kernels_of(with_lean(kernels.target))
+        options = replace(options, memory=replace(options.memory, kernels=lean))
+        words = (*words, _FIRMWARE_OPTION, "lean")
+        yield step("lean", None if drops else _with_same_plan_when_lean(parts))
+    normalized = clone(parts.model)
+    run(normalized, Normalize())
+    if can_stream(normalized):
+        streamed = StreamOptions(parts.options.memory)
+        yield _Step(streamed, Rung("rows streamed", command=_stream_command(parts)))
+
+
+def _attempt(parts: LadderParts, step: _Step) -> Rung:
+    """Search this rung and return its figure. If the inputs alone exceed the limit, the rung is
+    returned unsearched, with a remark."""
+    limit, inputs = parts.options.arena_limit or 0, parts.planned.inspection.limits.input_bytes
+    try:
+        if not isinstance(step.options, StreamOptions) and inputs > limit:
+            return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")
+        if isinstance(step.options, StreamOptions):
+            pair: StreamedPair = split_for_rows(parts.data, step.options, stop=parts.stop)[0]
+            return replace(step.rung, arena=pair.sram, slowdown=pair.slowdown, at_most=True)
+        planned = parts.attempt(step.options)
+    except PlannerError as error:
+        return replace(step.rung, arena=None, remark=f"tried, and refused: {error}")
+    arena = planned.inspection.arena.arena
+    return replace(step.rung, arena=arena, slowdown=planned.slowdown, at_most=False)
+
+
+def _with_int8_ends(parts: LadderParts) -> int | None:
+    """Bytes of arena by order and plan where the conversions at the ends are dropped; None where
+    no plan can be made."""
+    model, options = clone(parts.model), parts.options.memory
+    drop_conversions(model)
+    try:
+        plan = plan_memory(
+            model, MemoryOptions(kernels=options.kernels, exact_effort=_LITTLE_EFFORT)
+        )
+    except PlannerError:
+        return None
+    return arena_of(plan.model, options.kernels.target, plan.offsets).arena
+
+
+def _with_same_plan_when_lean(parts: LadderParts) -> int:
+    """Bytes of arena of the very plan that was made, on lean firmware."""
+    return on_lean_firmware(parts.planned, parts.options.target)[1].arena
+
+
+def _command(parts: LadderParts, *words: str) -> str:
+    """The command line that was given, with more permitted."""
+    return shlex.join((*given_command(parts.options, parts.source), *words))
+
+
+def _stream_command(parts: LadderParts) -> str:
+    words = ["tflm-plan", "stream-input", parts.source, "front.tflite", "back.tflite"]
+    target = parts.options.target
+    name = target.id if target.board is None else target.board.id
+    return shlex.join([*words, "--target", name])

@@ -1,0 +1,99 @@
+"""What goes into the firmware's source for a planned model: the arena, the operators, the TFLM that
+they need.
+
+    constexpr int kTensorArenaSize = 57464;
+    alignas(16) uint8_t tensor_arena[kTensorArenaSize];
+    tflite::MicroMutableOpResolver<5> resolver;
+    resolver.AddConv2D(); ...
+
+`tflm-plan export` writes the same as files. It must not know how the plan was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from tflm_planner.model.ir import Model
+from tflm_planner.report.document import Paste
+from tflm_planner.report.text.arena import margin_remarks
+from tflm_planner.report.text.safe import safe_text
+from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.kernels.operator_allocations import lacks
+from tflm_planner.tflm.resolver_methods import resolver_method
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.versions import (
+    FIRST_KNOWN,
+    day_of_version,
+    since,
+    since_behaviour,
+    with_tflm,
+)
+from tflm_planner.transforms.attach_plan import carried_plan
+
+_ARDUINO_LIBRARY = "arduino-2023"
+"""The TFLM version, and the target, of the library that Arduino's library manager offers."""
+
+
+def paste_of(model: Model, arena: Arena, target: Target) -> Paste:
+    """The lines for a model and its arena; none where TFLM cannot run it."""
+    if arena.cannot_run:
+        return Paste()
+    operators, remarks = _operators(model, target)
+    lines = (
+        f"constexpr int kTensorArenaSize = {arena.reserved};",
+        "alignas(16) uint8_t tensor_arena[kTensorArenaSize];",
+        *operators,
+    )
+    return Paste(lines, (*margin_remarks(arena), *remarks, *_versions(model, target)))
+
+
+def _operators(model: Model, target: Target) -> tuple[list[str], list[str]]:
+    """Lines that register the model's operators, and remarks on those that TFLM does not
+    provide."""
+    used = sorted({(op.kind, op.code.custom is not None) for op in model.ops()})
+    methods = {kind: resolver_method(kind, custom=custom) for kind, custom in used}
+    resolver = "lean::OpResolver" if target.lean else "tflite::MicroMutableOpResolver"
+    lines = [f"{resolver}<{max(len(used), 1)}> resolver;"]
+    lines += [f"resolver.{method}();" for method in methods.values() if method]
+    if target.lean:
+        lines.append("lean::UseModel(model_data, model_size);  // before AllocateTensors()")
+    own = [safe_text(kind) for kind, method in methods.items() if method is None]
+    remarks = [f"and resolver.AddCustom() for your own {kind}" for kind in own]
+    variables = sum(op.kind == "VAR_HANDLE" for op in model.ops())
+    if variables:
+        remarks.append(
+            f"the interpreter needs tflite::MicroResourceVariables::Create(allocator, {variables})"
+        )
+    return lines, remarks
+
+
+def _versions(model: Model, target: Target) -> Iterator[str]:
+    """The oldest TFLM that has all features of the model, and whether the library of an Arduino
+    board is new enough."""
+    days = {op.kind: since(op.kind) for op in model.ops()}
+    if len(model.graphs) > 1 and carried_plan(model):
+        days["plans of several sub-graphs"] = since_behaviour("plans_of_subgraphs")
+    newest = max(days.values(), default=date.min)
+    if newest <= FIRST_KNOWN:
+        yield f"runs on TFLM of {FIRST_KNOWN:%B %Y} and later, with OfflineMemoryAllocation"
+    else:
+        why = ", ".join(sorted(feature for feature, day in days.items() if day == newest))
+        yield f"runs on TFLM of {newest} and later ({why})"
+    if target.board is not None and target.board.vendor == "Arduino":
+        yield _on_arduino(model, target, newest)
+
+
+def _on_arduino(model: Model, target: Target, newest: date) -> str:
+    """Whether the library that Arduino's library manager has runs the model."""
+    day = day_of_version(_ARDUINO_LIBRARY)
+    old = with_tflm(target, day.isoformat())
+    missing = sorted({op.kind for op in model.ops() if lacks(op.kind, old)})
+    library = f"Arduino_TensorFlowLite of {day:%B %Y}"
+    if not missing and newest <= day:
+        return (
+            f"{library} has all that it needs; its structures are other ones: --target "
+            f"{_ARDUINO_LIBRARY} says its arena"
+        )
+    lacking = ", ".join(missing) or "plans of several sub-graphs"
+    return f"{library} lacks {lacking}: use a newer TFLM, or --tflm {day:%Y-%m}"

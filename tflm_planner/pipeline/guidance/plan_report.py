@@ -1,0 +1,208 @@
+"""The report of a plan: before and after, what was chosen, what was proved, and what to know.
+
+It must not decide anything; it puts together what the parts of the pipeline found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from tflm_planner.cost import latency_of, profile_notes
+from tflm_planner.model.ir import Model
+from tflm_planner.pipeline.guidance.paste import paste_of
+from tflm_planner.pipeline.guidance.point_commands import with_commands
+from tflm_planner.pipeline.inspection.inspect_model import Inspection, shares_by_calls
+from tflm_planner.pipeline.options import PlanOptions
+from tflm_planner.pipeline.planning.model_planner import PlanningResult
+from tflm_planner.pipeline.planning.pareto import with_stock
+from tflm_planner.pipeline.planning.planned_file import PlannedFile
+from tflm_planner.pipeline.planning.versions import version_notes
+from tflm_planner.report.document import (
+    Allocation,
+    HeadLimits,
+    ParetoFront,
+    Report,
+    Rung,
+    Side,
+    SmallerFile,
+)
+from tflm_planner.report.text.report import count
+from tflm_planner.support.stopping import Stop
+from tflm_planner.support.version import __version__
+from tflm_planner.tflm.arena.uncertainty import bound_of
+from tflm_planner.tflm.targets import Target
+from tflm_planner.verification import HostAllocation, Verdict
+from tflm_planner.verification.terms import TermsProof
+
+_INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far"
+
+
+@dataclass(frozen=True)
+class ReportParts:
+    """What a report is made of."""
+
+    source: str
+    """Its name in the report."""
+    destination: str
+    """Its name in the report."""
+    options: PlanOptions
+    """What was asked for."""
+    original: bytes
+    """The file as it came."""
+    before: Inspection
+    """The inspection of that."""
+    dropped: tuple[str, ...]
+    """What was left out of it, in words."""
+    result: PlanningResult
+    """The file, its proof and the search for it."""
+    ladder: tuple[Rung, ...]
+    """What further permissions reach."""
+    smaller_file: SmallerFile | None
+    """What helps where the file is too large."""
+    seconds: dict[str, float]
+    """Of planning and of proving."""
+    stop: Stop
+    """Of the search."""
+
+
+def plan_report(parts: ReportParts) -> Report:
+    """The report."""
+    planned, proof = parts.result.file, parts.result.proof
+    verdict = proof.verdict
+    target = parts.options.target
+    before = _side(parts.before, len(parts.original), target)
+    after = _side(planned.inspection, len(planned.data), target)
+    if verdict is not None:
+        before = _with_measured_arena(before, verdict.original_arena)
+        after = _with_measured_arena(after, verdict.result_arena)
+    return Report(
+        version=__version__,
+        target=target.id,
+        source=parts.source,
+        destination=parts.destination,
+        sha256_before=hashlib.sha256(parts.original).hexdigest(),
+        sha256_after=hashlib.sha256(planned.data).hexdigest(),
+        before=before,
+        after=after,
+        limits=_limits(parts.before, planned),
+        order=planned.memory_plan.order,
+        allocation=_allocation(planned),
+        checks=() if verdict is None else verdict.checks,
+        terms=proof.terms,
+        verified=_is_verified(planned, verdict, proof.terms),
+        converted=parts.result.converted,
+        budget=parts.options.given_arena_limit,
+        stopped=parts.stop.reason,
+        notes=_notes(parts, target),
+        seconds={**parts.seconds, "total": sum(parts.seconds.values())},
+        front=_front(parts, before, after),
+        tflm_only=planned.twin is not None,
+        board=target.board,
+        ladder=parts.ladder,
+        smaller_file=parts.smaller_file,
+        paste=paste_of(planned.inspection.model, after.arena, target),
+        command=shlex.join(parts.options.given),
+        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def _side(inspection: Inspection, file_bytes: int, target: Target) -> Side:
+    return Side(
+        operators=sum(1 for _ in inspection.model.ops()),
+        tensors=sum(1 for _ in inspection.model.tensors()),
+        file_bytes=file_bytes,
+        arena=inspection.arena,
+        host=inspection.host,
+        map=inspection.map,
+        macs=latency_of(inspection.model, target).total.macs,
+    )
+
+
+def _with_measured_arena(side: Side, allocation: HostAllocation | None) -> Side:
+    """The side, with what TFLM on this machine took, if it ran."""
+    if allocation is None:
+        return side
+    return replace(side, host=replace(side.host, measured=allocation))
+
+
+def _limits(before: Inspection, planned: PlannedFile) -> HeadLimits:
+    """Floors of the head. Where operators call graphs, that of the best order is not known."""
+    by_calls = shares_by_calls(planned.inspection.model)
+    return HeadLimits(
+        input_bytes=before.limits.input_bytes,
+        file_order_bytes=before.limits.file_order_bytes,
+        best_order_bytes=None if by_calls else planned.memory_plan.order.lower_bound,
+        overlap_bytes=planned.inspection.limits.overlap_bytes,
+    )
+
+
+def _allocation(planned: PlannedFile) -> Allocation:
+    solution, sharing = planned.memory_plan.solution, planned.sharing
+    return Allocation(solution, sharing.aliases, sharing.input_overlaps, sharing.replayed)
+
+
+def _is_verified(planned: PlannedFile, verdict: Verdict | None, terms: TermsProof | None) -> bool:
+    """Whether the outputs are proved equal where the file will run."""
+    if verdict is None or planned.inspection.arena.cannot_run:
+        return False
+    if terms is not None and terms.status == "equal" and not verdict.differs:
+        return True
+    return verdict.proved and verdict.exact
+
+
+def _loop_notes(model: Model, target: Target) -> Iterator[str]:
+    """What figures leave out where the model does not say how often a loop runs."""
+    unknown = latency_of(model, target).unknown_loops
+    if unknown:
+        yield (
+            f"{count(unknown, 'loop runs', 'loops run')} as often as inputs say: instructions and "
+            "multiply-accumulates count one turn of each"
+        )
+
+
+def _notes(parts: ReportParts, target: Target) -> tuple[str, ...]:
+    result, planned = parts.result, parts.result.file
+    model = planned.inspection.model
+    return (
+        *parts.stop.notes,
+        *map(str, result.converted),
+        *_conversion_notes(parts),
+        *result.search.refused,
+        *(() if planned.exact else (_INEXACT,)),
+        *planned.inspection.arena.warnings,
+        *version_notes(model, target),
+        *profile_notes(target, model),
+        *_loop_notes(model, target),
+        *planned.memory_plan.notes,
+        *_slowdown_notes(planned),
+        *parts.dropped,
+        *result.notes,
+    )
+
+
+def _slowdown_notes(planned: PlannedFile) -> Iterator[str]:
+    """How much slower the model is than the original, by its instructions."""
+    if planned.slowdown != 1:
+        yield f"predicted instructions: {100 * (planned.slowdown - 1):+.1f} %"
+
+
+def _conversion_notes(parts: ReportParts) -> tuple[str, ...]:
+    if parts.options.io == "keep" or parts.result.converted:
+        return ()
+    return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
+
+
+def _front(parts: ReportParts, before: Side, after: Side) -> ParetoFront | None:
+    """The front of the search for tiles, with the model as it came as one of its points, and with
+    the commands of the others."""
+    front = parts.result.search.front
+    if front is None:
+        return None
+    stock = before.arena.arena if front.objective == "arena" else before.head
+    bound = bound_of([*before.arena.uncertainties, *after.arena.uncertainties])
+    whole = with_stock(front, stock, bound)
+    return with_commands(whole, parts.options, parts.source)

@@ -1,0 +1,101 @@
+"""Models against the memory that they are given: a board's, a number of bytes, or a manifest's.
+
+    model.tflite          --target's board, or --max-arena
+    okay_nabu.json        ESPHome's manifest of a wake word: "model", "micro": "tensor_arena_size"
+
+What cannot be read or run gets a verdict, too: one file must not hide what is wrong with another.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from tflm_planner.pipeline.inspection.arenas import arena_in
+from tflm_planner.report.memory_fit import FitCheck, FitVerdict
+from tflm_planner.support.errors import ModelError, PlannerError
+from tflm_planner.support.files import read_file
+from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.targets import Target
+
+_MANIFEST_KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
+
+
+def check_model(path: Path, arena_limit: int, target: Target) -> FitCheck:
+    """A model that may take `arena_limit` bytes of arena, and of flash what the target's
+    board has."""
+    try:
+        data = read_file(path)
+        _, arena = arena_in(data, target)
+    except PlannerError as error:
+        return FitCheck(str(path), "not read", arena_limit, reason=str(error))
+    flash = None if target.board is None else target.board.flash
+    return _judge(str(path), arena, arena_limit, len(data), flash)
+
+
+def check_manifest(path: Path, target: Target) -> FitCheck:
+    """The model that ESPHome's manifest of a wake word names, in the arena that it names. ESPHome
+    lists resource variables in an arena of their own."""
+    arena_limit = None
+    try:
+        manifest = _read_manifest(path)
+        arena_limit = manifest.micro.tensor_arena_size
+        data = read_file(path.parent / manifest.model)
+        _, arena = arena_in(data, target, variables_apart=True)
+    except PlannerError as error:
+        return FitCheck(str(path), "not read", arena_limit, reason=str(error))
+    return _judge(str(path), arena, arena_limit, len(data), None)
+
+
+def _judge(
+    source: str, arena: Arena, arena_limit: int, file_bytes: int, flash: int | None
+) -> FitCheck:
+    verdict, reason = _verdict(arena, arena_limit, file_bytes, flash)
+    return FitCheck(
+        source=source,
+        verdict=verdict,
+        arena_limit=arena_limit,
+        arena=arena.arena,
+        bound=arena.bound,
+        file_bytes=file_bytes,
+        flash=flash,
+        reason=reason,
+    )
+
+
+def _verdict(
+    arena: Arena, arena_limit: int, file_bytes: int, flash: int | None
+) -> tuple[FitVerdict, str]:
+    """Whether it fits, and why if it does not."""
+    if arena.cannot_run:
+        return "cannot run", arena.cannot_run[0]
+    if arena.arena > arena_limit:
+        return "does not fit", f"{arena.arena - arena_limit:,} B too large"
+    if flash is not None and file_bytes > flash:
+        return "does not fit", f"and a file of {file_bytes:,} B, more than {flash:,} B of flash"
+    if arena.bound == "at least":
+        return "not known to fit", arena.uncertainties[0].words
+    return "fits", ""
+
+
+class _Micro(msgspec.Struct):
+    tensor_arena_size: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Manifest(msgspec.Struct):
+    """The keys of a manifest that are read; it has more."""
+
+    model: str
+    micro: _Micro
+
+
+def _read_manifest(path: Path) -> _Manifest:
+    try:
+        return msgspec.convert(json.loads(read_file(path)), _Manifest)
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:
+        raise ModelError(
+            f"no manifest of a wake word: {error}; it needs {_MANIFEST_KEYS}"
+        ) from error

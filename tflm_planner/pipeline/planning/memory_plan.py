@@ -1,0 +1,271 @@
+"""A plan of a model's memory: an order of its operators, and where each buffer lies.
+
+The steps that `memory_search` chooses between: order the operators, place the buffers, carefully
+or quickly, and count what TFLM really takes, its own placement of scratch included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tflm_planner.cost import latency_of
+from tflm_planner.memory.allocators import AllocatorOptions, Listener, Solution, best_of
+from tflm_planner.memory.allocators.packing import pack
+from tflm_planner.memory.bounds import live_bound
+from tflm_planner.memory.order import Dag, OrderResult, best_order
+from tflm_planner.memory.problem import Overlap, Plan, Problem
+from tflm_planner.model.clone import clone
+from tflm_planner.model.ir import Graph, Model, Tensor
+from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.support.progress import Progress
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.liveness import (
+    Timeline,
+    loop_aliases,
+    planning_problem,
+    timeline_of,
+    view_aliases,
+    with_input_overlaps,
+)
+from tflm_planner.tflm.placement import placement_of, tensor_offsets
+from tflm_planner.tflm.targets import Target
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dialect import Dialect
+from tflm_planner.transforms.reorder import (
+    ChosenOrder,
+    OrderProblem,
+    OrderSearch,
+    Reorder,
+)
+from tflm_planner.transforms.schedules import SCHEDULE_STATES, quick_order
+
+
+@dataclass(frozen=True)
+class PlacedModel:
+    """A model, and where its tensors lie. offsets: tensor -> bytes from the head's start; TFLM
+    itself places scratch."""
+
+    model: Model
+    offsets: dict[Tensor, int]
+
+    def copy(self) -> PlacedModel:
+        """The same made of new objects, which passes may change."""
+        model = clone(self.model)
+        twins = dict(zip(self.model.tensors(), model.tensors(), strict=True))
+        return PlacedModel(model, {twins[t]: offset for t, offset in self.offsets.items()})
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """A plan for `model`, whose operators stand in the order that they run in. The model is not
+    changed any more: what is made of it is made of copies."""
+
+    model: Model
+    timeline: Timeline
+    problem: Problem
+    solution: Solution
+    order: ChosenOrder
+    head: int
+    notes: tuple[str, ...]
+
+    @property
+    def is_least(self) -> bool:
+        """Whether no order and no plan can be lower."""
+        return self.head <= self.order.lower_bound
+
+    @property
+    def offsets(self) -> dict[Tensor, int]:
+        """Tensor -> bytes from the head's start; scratch is TFLM's own to place."""
+        return tensor_offsets(self.timeline, self.solution.plan)
+
+    @property
+    def placed(self) -> PlacedModel:
+        """The model with these offsets."""
+        return PlacedModel(self.model, self.offsets)
+
+
+def find_orders(
+    model: Model,
+    options: MemoryOptions,
+    graph_problems: dict[Graph, OrderProblem] | None = None,
+    quick: OrderSearch | None = None,
+    stop: Stop | None = None,
+) -> dict[Graph, OrderResult]:
+    """An order for every graph; the model is not changed. `graph_problems`: of the present order,
+    if they are known. `quick`: the search to take instead of the one that `options` ask for, which
+    `stop` may end."""
+
+    def find(dag: Dag) -> OrderResult:
+        return best_order(dag, method=options.order, stop=stop, seed=options.seed)
+
+    if options.recipe is not None and options.order == "best":
+        quick = quick or quick_order("best", SCHEDULE_STATES)
+    reordering = Reorder(
+        quick or find, options.kernels.scratch_of, options.input_overlaps_of, graph_problems or {}
+    )
+    return reordering.find(model)
+
+
+def chosen_order(model: Model, results: Mapping[Graph, OrderResult]) -> ChosenOrder:
+    """What reports say of the orders found for all graphs."""
+    main = results[model.main]
+    changed = any(r.order != tuple(range(len(graph.ops))) for graph, r in results.items())
+    optimal = all(r.optimal for r in results.values())
+    return ChosenOrder(main.method, changed, main.peak, main.lower_bound, optimal)
+
+
+def place_buffers(
+    model: Model,
+    options: MemoryOptions,
+    order: ChosenOrder,
+    notes: tuple[str, ...],
+    on_progress: Progress,
+    stop: Stop,
+) -> MemoryPlan:
+    """The best plan of the model in its present order, by the allocators that `options` ask for."""
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    best: MemoryPlan | None = None
+    plain = planning_problem(timeline)
+    full = (
+        with_input_overlaps(plain, timeline, options.input_overlaps_of)
+        if options.overlap
+        else plain
+    )
+    for problem in (full,) if full is plain or options.recipe else (full, plain):
+        on_progress(f"packing {len(problem.buffers)} buffers")
+        solution = best_of(
+            problem,
+            AllocatorOptions((options.allocator,), options.exact_effort, options.seed),
+            required=_required_overlaps(timeline, model, options),
+            stop=stop,
+            listener=_listener(on_progress),
+        )
+        head = _head_of(timeline, solution.plan)
+        if best is None or head < best.head:
+            best = MemoryPlan(
+                model=model,
+                timeline=timeline,
+                problem=problem,
+                solution=solution,
+                order=order,
+                head=head,
+                notes=notes,
+            )
+        if best.head == best.solution.lower_bound or stop.is_over:
+            break  # else freedom may have led the heuristics astray: try without input overlaps
+    assert best is not None
+    return best if stop.is_over else _join_loop_variables(best, options)
+
+
+def _listener(on_progress: Progress) -> Listener:
+    return Listener(
+        lambda name, height, bound: on_progress(
+            f"packing: {height:,} B with {name}, bound {bound:,} B"
+        ),
+        on_progress,
+    )
+
+
+def plan_quickly(
+    model: Model,
+    options: MemoryOptions,
+    order: ChosenOrder,
+    notes: tuple[str, ...],
+    rounds: int | None = None,
+) -> MemoryPlan:
+    """A plan of the model in its present order, packed in `rounds` rounds."""
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(timeline, options.input_overlaps_of)
+    overlaps = _required_overlaps(timeline, model, options)
+    plan = pack(problem, overlaps) if rounds is None else pack(problem, overlaps, rounds)
+    height, bound = plan.height(problem), live_bound(problem)
+    solution = Solution(plan, height, bound, height <= bound, "local")
+    return MemoryPlan(
+        model=model,
+        timeline=timeline,
+        problem=problem,
+        solution=solution,
+        order=order,
+        head=_head_of(timeline, plan),
+        notes=notes,
+    )
+
+
+def _required_overlaps(
+    timeline: Timeline, model: Model, options: MemoryOptions
+) -> tuple[Overlap, ...]:
+    """The aliases that every plan must take."""
+    views = view_aliases(timeline, model.main) if options.bind_views else ()
+    place = {t: i for i, t in enumerate(timeline.planned)}
+    pairs = [(model.main.inputs[i], model.main.outputs[j]) for i, j in options.states]
+    return (*views, *(Overlap(place[a], place[b], 0, 0) for a, b in pairs))
+
+
+def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
+    """A plan that is as low and has the variables of loops in one place, if possible; otherwise
+    they are copied at every turn."""
+    aliases = loop_aliases(best.timeline)
+    if not aliases or options.bind_views:
+        return best
+    greedy = AllocatorOptions(("greedy",), seed=options.seed)
+    joined = best_of(best.problem, greedy, required=aliases)
+    head = _head_of(best.timeline, joined.plan)
+    if head > best.head:
+        return best
+    solution = replace(
+        best.solution, plan=joined.plan, height=joined.height, allocator=joined.allocator
+    )
+    return replace(best, solution=solution, head=head)
+
+
+def _head_of(timeline: Timeline, plan: Plan) -> int:
+    """The head that TFLM takes for a plan: its own placement of scratch included."""
+    return placement_of(timeline, tensor_offsets(timeline, plan)).head
+
+
+def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:
+    """Instructions of one inference, with what the plan saves in copies."""
+    return latency_of(memory_plan.model, target, memory_plan.offsets).instructions
+
+
+def as_tflm_plans(
+    model: Model,
+    before: MemoryPlan,
+    options: MemoryOptions,
+    offsets: Mapping[Tensor, int] | None = None,
+) -> MemoryPlan:
+    """The plan that TFLM itself makes of a model in its present order, in place of the plan
+    `before`. offsets: those that the file already carries."""
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    own = placement_of(timeline, offsets)
+    solution = replace(
+        before.solution, plan=own.plan, height=own.head, optimal=False, allocator="TFLM's own"
+    )
+    order = replace(before.order, changed=False, optimal=False)
+    problem = planning_problem(timeline, options.input_overlaps_of)
+    return MemoryPlan(
+        model=model,
+        timeline=timeline,
+        problem=problem,
+        solution=solution,
+        order=order,
+        head=own.head,
+        notes=before.notes,
+    )
+
+
+def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:
+    """What makes of two plans the better one, the lower value: bytes of the head in the file that
+    will be written, then instructions."""
+    head = _dialect_head(memory_plan, options) if options.in_dialect else memory_plan.head
+    return head, count_instructions(memory_plan, options.kernels.target)
+
+
+def _dialect_head(memory_plan: MemoryPlan, options: MemoryOptions) -> int:
+    """The head without the views that the dialect leaves out: TFLM then places scratch by other
+    life spans, so that of two plans of equal head one may need more (FBNet-A: 7,200 B)."""
+    copy = memory_plan.placed.copy()
+    run(copy.model, Dialect(copy.offsets))
+    return placement_of(timeline_of(copy.model, options.kernels.scratch_of), copy.offsets).head

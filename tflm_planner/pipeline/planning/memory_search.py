@@ -1,0 +1,215 @@
+"""Chooses the order of operators, the aliases and the offsets.
+
+The passes and the planning problem know what is legal. This module makes candidates, each a copy of
+the model in an order of its own, and compares them by the head that TFLM will really take; the
+lowest wins. If no order saves anything, the operators stay as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tflm_planner.model.clone import clone
+from tflm_planner.model.edit import reorder
+from tflm_planner.model.ir import Graph, Model
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_plan import (
+    MemoryPlan,
+    as_tflm_plans,
+    chosen_order,
+    find_orders,
+    place_buffers,
+    plan_quickly,
+    rank,
+)
+from tflm_planner.pipeline.planning.respelling import try_spellings
+from tflm_planner.support.errors import UnsoundPlanError
+from tflm_planner.support.garbage import no_collection
+from tflm_planner.support.progress import Progress, silent
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tiling.spellings import SpellingPermission
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.reorder import (
+    ChosenOrder,
+    OrderProblem,
+    OrderSearch,
+    order_problems,
+)
+from tflm_planner.transforms.schedules import Effort, PlanRecipe, quick_order
+
+_LARGE_MODEL = 1_500
+"""A model that was planned before and has more operators than this is not searched again: minutes
+of search found nothing better in models of thousands of tiles."""
+
+
+def plan_memory(
+    model: Model,
+    options: MemoryOptions,
+    on_progress: Progress = silent,
+    stop: Stop | None = None,
+) -> MemoryPlan:
+    """The best candidate found: a copy of `model`, cleaned up and ordered, with its plan.
+
+    `stop`: of a search that this is a step of; by itself it ends after `options.time_limit`.
+    Raises UnsoundPlanError where no plan leaves every state in its place.
+    """
+    with no_collection():
+        stop = stop or Stop(options.time_limit)
+        unordered = _Unordered.of(model, options)
+        best = _plan_memory(unordered, options, on_progress, stop)
+        return _check_states(best, options) if options.states else best
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """A copy of a model in another order. places: position of each of its operators in the file, in
+    the new order."""
+
+    model: Model
+    order: ChosenOrder
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Unordered:
+    """A cleaned-up model in the order of its file. problems: the order problem of each graph.
+    notes: on the clean-up."""
+
+    model: Model
+    problems: dict[Graph, OrderProblem]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: Model, options: MemoryOptions) -> _Unordered:
+        """A copy of `model`, cleaned up."""
+        copy = clone(model)
+        notes = tuple(run(copy, Normalize()))
+        return cls(copy, order_problems(copy, options.kernels.scratch_of), notes)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The file's order, in the form of `_Ordered.places`."""
+        return tuple(range(sum(len(graph.ops) for graph in self.model.graphs)))
+
+    @property
+    def has_one_order(self) -> bool:
+        """Whether its operators can run in one order only."""
+        return not any(problem.plain.is_free for problem in self.problems.values())
+
+    def ordered(
+        self, options: MemoryOptions, quick: OrderSearch | None = None, stop: Stop | None = None
+    ) -> _Ordered:
+        """A copy in the order that `options` ask for, or that `quick` finds."""
+        results = find_orders(self.model, options, self.problems, quick, stop)
+        copy = clone(self.model)
+        place = {op: i for i, op in enumerate(copy.ops())}
+        for graph, twin in zip(self.model.graphs, copy.graphs, strict=True):
+            reorder(twin, [twin.ops[i] for i in results[graph].order])
+        order = chosen_order(self.model, results)
+        return _Ordered(copy, order, tuple(place[op] for op in copy.ops()))
+
+
+def _plan_memory(
+    unordered: _Unordered, options: MemoryOptions, on_progress: Progress, stop: Stop
+) -> MemoryPlan:
+    if options.recipe is None:
+        best = _best_order(unordered, options, on_progress, stop)
+    else:
+        best = _by_recipe(unordered, options, options.recipe)
+        is_large = len(unordered.model.main.ops) > _LARGE_MODEL
+        if not (best.is_least or is_large or stop.is_over):
+            careful = _best_order(unordered, options, on_progress, stop)
+            best = _better(best, careful, options)
+    if not (options.states or options.bind_views):
+        own = as_tflm_plans(unordered.model, best, options)
+        best = own if own.head < best.head else best
+    if options.spellings is None or not options.overlap:
+        return best
+    spelled = try_spellings(best, options, options.spellings, on_progress, stop)
+    if options.recipe is None:
+        return spelled
+    evaluated = _spell_as_evaluated(unordered, options, options.recipe, options.spellings, stop)
+    return spelled if evaluated is None else _better(spelled, evaluated, options)
+
+
+def _better(first: MemoryPlan, second: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
+    """The plan of lower rank; of equals, the first."""
+    return min((first, second), key=lambda plan: rank(plan, options))
+
+
+def _by_recipe(unordered: _Unordered, options: MemoryOptions, recipe: PlanRecipe) -> MemoryPlan:
+    """The plan that a recipe leads to."""
+    ordered = unordered.ordered(options, quick_order(recipe.schedule))
+    return plan_quickly(
+        ordered.model, options, ordered.order, unordered.notes, recipe.effort.rounds
+    )
+
+
+def _best_order(
+    unordered: _Unordered, options: MemoryOptions, on_progress: Progress, stop: Stop
+) -> MemoryPlan:
+    """The best plan of the order asked for and its rivals."""
+    on_progress("ordering operators")
+    first = unordered.ordered(options, stop=stop)
+    best = place_buffers(first.model, options, first.order, unordered.notes, on_progress, stop)
+    tried = {first.places}
+    for rival_options in _rivals(best, options, stop):
+        if unordered.has_one_order or (rival_options.order == "file" and unordered.places in tried):
+            continue
+        rival = unordered.ordered(rival_options, stop=stop)
+        if rival.places in tried:
+            continue
+        tried.add(rival.places)
+        plan = place_buffers(rival.model, options, rival.order, unordered.notes, on_progress, stop)
+        if plan.head < best.head or (plan.head == best.head and not rival.order.changed):
+            outcome = replace(rival.order, lower_bound=first.order.lower_bound, optimal=False)
+            best = replace(plan, order=outcome)
+    return best
+
+
+def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
+    """The candidate. Raises UnsoundPlanError unless every state has its input and its output in one
+    place."""
+    graph, offsets = best.model.main, best.offsets
+    for input_place, output_place in options.states:
+        before, after = graph.inputs[input_place], graph.outputs[output_place]
+        if offsets[before] != offsets[after]:
+            raise UnsoundPlanError(
+                f"no plan was found that leaves the state {after.name!r} in its place, where the "
+                "next invoke looks for it; try --order file"
+            )
+    return best
+
+
+def _spell_as_evaluated(
+    unordered: _Unordered,
+    options: MemoryOptions,
+    recipe: PlanRecipe,
+    permission: SpellingPermission,
+    stop: Stop,
+) -> MemoryPlan | None:
+    """The plan with the spellings that the search chose when it evaluated the recipe: from a quick
+    plan in the recipe's order, not from the best plan, whose order may be another. None if none of
+    them lowers the arena."""
+    quick = replace(recipe, effort=min(recipe.effort, Effort.CLIMB))
+    start = _by_recipe(unordered, options, quick)
+    spelled = try_spellings(start, replace(options, recipe=quick), permission, silent, stop)
+    if spelled is start:
+        return None
+    careful = plan_quickly(
+        spelled.model, options, spelled.order, spelled.notes, recipe.effort.rounds
+    )
+    return _better(spelled, careful, options)
+
+
+def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
+    """Options for two alternative orders, while the plan is higher than its order's lower bound:
+    the file's order, and the best order ignoring input overlaps (skipped if an evaluation already
+    gave an order)."""
+    plain = () if options.recipe else (replace(options, overlap=False),)
+    for rival in (replace(options, order="file"), *plain):
+        unkept = best.head > best.order.lower_bound
+        if options.order == "best" and unkept and not stop.is_over:
+            yield rival

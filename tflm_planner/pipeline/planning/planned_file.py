@@ -1,0 +1,157 @@
+"""The file of a memory plan, written and read back.
+
+    MemoryPlan --write--> file --read back--> plan found in it: validated, overlaps replayed
+                                              -> PlannedFile
+
+All checks that come before the runtimes are here and in `tiled_file`, which makes the files of
+tilings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tflm_planner.cost import latency_of
+from tflm_planner.memory.problem import Plan, Problem, validate
+from tflm_planner.model.clone import clone
+from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.inspection.inspect_model import Inspection, inspect_model
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_plan import MemoryPlan, as_tflm_plans
+from tflm_planner.pipeline.planning.write import write_planned
+from tflm_planner.support.errors import UnsoundPlanError
+from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.lean.pool import WritePool
+from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
+from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.sharing import replay_all, sharing_texts, taken_input_overlaps
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.tflm.targets import Target, with_lean
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.base import run
+
+
+@dataclass(frozen=True)
+class SharingSummary:
+    """What shares memory under a plan. aliases: results in place. input_overlaps: results that
+    overlap an operand, which only the target's kernels allow. replayed: how many of these overlaps
+    were checked read by read."""
+
+    aliases: tuple[str, ...]
+    input_overlaps: tuple[str, ...]
+    replayed: int
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A file that was made."""
+
+    data: bytes
+    """Its bytes."""
+    memory_plan: MemoryPlan
+    """From which it was made."""
+    inspection: Inspection
+    """Of the file."""
+    sharing: SharingSummary
+    """Results that share memory with operands."""
+    twin: bytes | None = None
+    """For a file that only TFLM runs, the portable model that computes the same on every
+    runtime."""
+    twin_origins: tuple[frozenset[int], ...] = ()
+    """Of the twin's operators (see `ir.Op`)."""
+    notes: tuple[str, ...] = ()
+    """On how it was made."""
+    exact: bool = True
+    """Whether every element is computed by the same sum as before."""
+    tiled: bool = False
+    """Whether parts of it are computed in tiles or in loops."""
+    slowdown: float = 1.0
+    """Instructions relative to the original, predicted."""
+
+    def instructions(self, target: Target) -> int:
+        """Instructions of one inference of the file, with what its plan saves in copies."""
+        model = self.inspection.model
+        return latency_of(model, target, carried_plan(model)).instructions
+
+
+def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedFile:
+    """The plan's file, read back. The plan that is found in the file is validated and its overlaps
+    are replayed, not the plan that was meant. Raises UnsoundPlanError where a check fails."""
+    written = write_planned(memory_plan.placed, options)
+    model = written.read_back()
+    offsets = carried_plan(model)
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    if offsets is None:
+        raise UnsoundPlanError("the plan is not in the file that was made; please report it")
+    plan = placement_of(timeline, offsets).plan
+    check_legal(planning_problem(timeline, options.input_overlaps_of), plan)
+    return PlannedFile(
+        data=written.data,
+        memory_plan=memory_plan,
+        sharing=check_sharing(timeline, offsets, options.kernels),
+        inspection=inspect_model(model, options.kernels),
+        twin=written.portable,
+        twin_origins=written.origins,
+        notes=written.notes,
+    )
+
+
+def never_larger(original: bytes, planned: PlannedFile, options: MemoryOptions) -> PlannedFile:
+    """The planned model, or `original` without another plan, should the arena be larger with one:
+    where the memory of TFLM's planner decides, offsets may cost a few bytes and save none."""
+    model, kernels = read_model(original), options.kernels
+    stock, larger = inspect_model(model, kernels), planned.inspection.arena.arena
+    if larger <= stock.arena.arena or stock.arena.cannot_run:
+        return planned
+    own = as_tflm_plans(model, planned.memory_plan, options, carried_plan(model))
+    memory_plan = replace(own, notes=())
+    written = write_planned(memory_plan.placed, options, attach=False)
+    note = (
+        f"the memory stays as it was: the arena is largest while TFLM plans, and with a plan it "
+        f"would be {larger - stock.arena.arena} B larger ({larger:,} B)"
+    )
+    return PlannedFile(
+        data=written.data,
+        memory_plan=memory_plan,
+        inspection=inspect_model(read_model(written.data), kernels),
+        sharing=SharingSummary((), (), 0),
+        twin=written.portable,
+        notes=(note, *written.notes),
+    )
+
+
+def check_legal(problem: Problem, plan: Plan) -> None:
+    """Raise UnsoundPlanError where a plan breaks the rules of its problem."""
+    violations = validate(problem, plan)
+    if violations:
+        raise UnsoundPlanError(f"the plan made is not legal: {violations[0]}; please report it")
+
+
+def check_sharing(
+    timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
+) -> SharingSummary:
+    """What shares memory, replayed on every build of the target's kernels. Raises
+    UnsoundPlanError where a byte would be lost."""
+    input_overlaps = list(taken_input_overlaps(timeline, offsets, kernels))
+    return SharingSummary(
+        aliases=sharing_texts(timeline, offsets),
+        input_overlaps=tuple(map(str, input_overlaps)),
+        replayed=replay_all(input_overlaps, kernels),
+    )
+
+
+def on_lean_firmware(planned: PlannedFile, target: Target) -> tuple[Model, Arena]:
+    """The very plan that was made, on the lean firmware of a target: the model with its pool of
+    parameters, and its arena."""
+    model = clone(planned.inspection.model)
+    run(model, WritePool())
+    return model, arena_of(model, with_lean(target), carried_plan(model))
+
+
+def add_lean_pool(model: Model) -> tuple[bytes, Model]:
+    """The model with the pool that lean firmware looks for, so that the search counts with it."""
+    run(model, WritePool())
+    pooled = write_model(model)
+    return pooled, read_model(pooled)

@@ -1,0 +1,72 @@
+"""Spells operators of a planned model otherwise, where that lowers its arena."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tflm_planner.model.clone import clone
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.planning.memory_plan import (
+    MemoryPlan,
+    chosen_order,
+    count_instructions,
+    find_orders,
+    place_buffers,
+    plan_quickly,
+    rank,
+)
+from tflm_planner.support.progress import Progress
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.liveness import planning_problem
+from tflm_planner.tiling.spellings import (
+    PlanFigures,
+    Respelling,
+    SpellingChoice,
+    SpellingPermission,
+    best_spellings,
+)
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.spelling import Respell, Spelling
+
+
+def try_spellings(
+    best: MemoryPlan,
+    options: MemoryOptions,
+    permission: SpellingPermission,
+    on_progress: Progress,
+    stop: Stop,
+) -> MemoryPlan:
+    """The best plan with operators spelled otherwise where that lowers the arena."""
+    problem = planning_problem(best.timeline, options.input_overlaps_of)
+    choice = SpellingChoice(
+        best.model, best.timeline, problem, options.kernels, rows=permission.rows
+    )
+    rounds = options.recipe.effort.rounds if options.recipe else None
+
+    def respell(spellings: tuple[Spelling, ...]) -> MemoryPlan:
+        model = clone(best.model)
+        notes = (*best.notes, *run(model, Respell(spellings)))
+        return plan_quickly(model, options, best.order, notes, rounds)
+
+    on_progress("spelling operators otherwise")
+    respelling = Respelling(respell, lambda plan: _figures_of(plan, options))
+    spelled = best_spellings(choice, best, permission, respelling)
+    if spelled is best:
+        return best
+    # The order stays, but what bounds it has changed.
+    in_file_order = find_orders(spelled.model, replace(options, order="file"))
+    bounds = chosen_order(spelled.model, in_file_order)
+    order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
+    careful = place_buffers(spelled.model, options, order, spelled.notes, on_progress, stop)
+    if rank(careful, options) < rank(spelled, options):
+        return careful
+    return replace(spelled, order=order)
+
+
+def _figures_of(memory_plan: MemoryPlan, options: MemoryOptions) -> PlanFigures:
+    """The arena and instructions of a plan. In the dialect, which drops views, its head is used
+    in place of the arena."""
+    model, offsets, target = memory_plan.model, memory_plan.offsets, options.kernels.target
+    arena = memory_plan.head if options.bind_views else arena_of(model, target, offsets).arena
+    return PlanFigures(arena, memory_plan.head, count_instructions(memory_plan, target))

@@ -1,0 +1,203 @@
+"""Makes a tiling into files: the portable twin, and its TFLM dialect.
+
+    original -Regions-> portable twin -------------------------> plan, AttachPlan    every runtime
+                             |------ Crop -> plan -> Dialect -> AttachPlan           TFLM only
+
+The twin is an ordinary model. In the dialect, views cost no operator; only TFLM with its plan
+understands it, so its scratch is checked against the life spans of the twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from tflm_planner.model.edit import number_origins, reorder
+from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.inspection.inspect_model import inspect_model
+from tflm_planner.pipeline.options import MemoryOptions, TilePermission
+from tflm_planner.pipeline.planning.memory_plan import MemoryPlan, PlacedModel
+from tflm_planner.pipeline.planning.memory_search import plan_memory
+from tflm_planner.pipeline.planning.planned_file import (
+    PlannedFile,
+    check_legal,
+    check_sharing,
+    write_and_check,
+)
+from tflm_planner.pipeline.planning.write import write_planned
+from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.progress import Progress
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.element_types import new_refusal
+from tflm_planner.tflm.kernels.scratch import reference_scratch
+from tflm_planner.tflm.liveness import timeline_of
+from tflm_planner.tflm.resolver_methods import resolver_method
+from tflm_planner.tflm.target_kernels import runners
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tiling.evaluate.candidate import has_tiles
+from tflm_planner.tiling.search import Tiling
+from tflm_planner.tiling.spellings import SpellingPermission
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
+
+_OUTPUTS_STAY = (
+    "TFLM dialect: what puts the outputs together stays, as TFLM would place scratch over them "
+    "before the end; with a RESHAPE anywhere in the model it could be dropped"
+)
+
+
+def plan_tiling(
+    original: bytes,
+    tiling: Tiling,
+    permission: TilePermission,
+    options: MemoryOptions,
+    on_progress: Progress,
+    stop: Stop | None = None,
+) -> PlannedFile:
+    """The file of a tiling: in the dialect where that is permitted and it has tiles, portable
+    otherwise. Raises UsageError where TFLM could not run it, and UnsoundPlanError where a guard
+    refuses it."""
+    exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
+    source = read_model(original)
+    in_dialect = permission.dialect and tiling.has_views
+    tiled = partial(
+        tiled_model, original, tiling.regions, order=tiling.order, inexact=permission.inexact
+    )
+    twin, notes = tiled(crop=False)
+    if not (in_dialect and exact):
+        _check_runs(source, twin, options.kernels.target)
+    used_kinds = frozenset(op.kind for op in source.ops())
+    rows = permission.operators.allows("RESHAPE", used_kinds, options.kernels.target)
+    search = _search_options(options, tiling, rows=in_dialect or rows)
+    if in_dialect:
+        cropped, notes = tiled(crop=has_tiles(tiling.regions))
+        with_views = replace(search, bind_views=tiling.bind_views, in_dialect=True)
+        memory_plan = plan_memory(cropped, with_views, on_progress, stop)
+        planned, dialect_notes = _write_dialect(memory_plan, options)
+        _check_runs(source, planned.inspection.model, options.kernels.target)
+        origins = tuple(op.origins for op in twin.main.ops)
+        planned = replace(planned, twin=write_model(twin), twin_origins=origins)
+        notes += dialect_notes
+    else:
+        planned = write_and_check(plan_memory(twin, search, on_progress, stop), options)
+    more = new_kinds(source, planned.inspection.model)
+    notes = [*notes, *registration_notes(more), *planned.notes]
+    return replace(
+        planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions),
+        slowdown=tiling.slowdown,
+    )  # fmt: skip
+
+
+def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
+    """Options of the search for the final plan, which starts from the plan with which the tiling
+    was evaluated. rows: whether operators may be spelled in rows, between RESHAPEs."""
+    search = replace(options, recipe=tiling.recipe)
+    if tiling.respell is None:
+        return search
+    return replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
+
+
+def _write_dialect(
+    memory_plan: MemoryPlan, options: MemoryOptions
+) -> tuple[PlannedFile, list[str]]:
+    """The plan's file in the dialect, with notes on what the dialect left out. The plan is checked
+    before views are dropped: later, life spans say nothing of its legality."""
+    check_legal(memory_plan.problem, memory_plan.solution.plan)
+    sharing = check_sharing(memory_plan.timeline, memory_plan.offsets, options.kernels)
+    dialect, notes = into_dialect(memory_plan, options)
+    written = write_planned(dialect, options)
+    model = written.read_back(dialect=True)
+    if _offsets_in_file_order(model, carried_plan(model)) != _offsets_in_file_order(
+        dialect.model, dialect.offsets
+    ):
+        raise UnsoundPlanError("the plan in the file that was made is another; please report it")
+    planned = PlannedFile(
+        data=written.data,
+        memory_plan=memory_plan,
+        inspection=inspect_model(model, options.kernels, dialect=True),
+        sharing=sharing,
+        notes=written.notes,
+    )
+    return planned, notes
+
+
+def _check_runs(source: Model, result: Model, target: Target) -> None:
+    """Raise UsageError where TFLM could not run the result, although it runs the source."""
+    why = new_refusal(source.ops(), result.ops(), runners(target))
+    if why is not None:
+        raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
+
+
+def _offsets_in_file_order(model: Model, offsets: Mapping[Tensor, int] | None) -> list[int | None]:
+    return [(offsets or {}).get(t) for t in model.tensors()]
+
+
+def registration_notes(kinds: list[str]) -> list[str]:
+    """What the firmware must register in addition, and the lines to paste."""
+    if not kinds:
+        return []
+    methods = (resolver_method(kind) for kind in kinds)
+    lines = " ".join(f"resolver.{method}();" for method in methods if method)
+    return [
+        f"the firmware must also register {', '.join(kinds)}",
+        f"in C++, with room for {len(kinds)} more in MicroMutableOpResolver: {lines}",
+    ]
+
+
+def tiled_model(
+    data: bytes,
+    regions: Sequence[TiledRegion | LoopedRegion],
+    *,
+    crop: bool,
+    order: Sequence[int] | None = None,
+    inexact: bool = False,
+) -> tuple[Model, list[str]]:
+    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect. `order`: the
+    running order of its operators, which `regions` name by their places in the file. `inexact`:
+    sums may be split."""
+    model = read_model(data)
+    notes = run(model, Normalize())
+    number_origins(model)
+    if order is not None:
+        reorder(model.main, [model.main.ops[i] for i in order])
+        place = {old: new for new, old in enumerate(order)}
+        regions = [replace(r, ops=tuple(sorted(place[i] for i in r.ops))) for r in regions]
+    notes += run(model, Regions(tuple(regions), inexact))
+    return model, notes + (run(model, Crop()) if crop else [])
+
+
+def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[PlacedModel, list[str]]:
+    """A copy in the dialect of what was planned with `bind_views`, and notes.
+
+    Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed: on the
+    target, or with the reference kernels, by which the file is proved on this machine.
+    """
+    rules = (options.kernels.scratch_of, reference_scratch)
+    faults: list[str] = []
+    for outputs in (True, False):
+        copy = memory_plan.placed.copy()
+        model, offsets, entries = copy.model, copy.offsets, entry_graphs(copy.model)
+        before_dialect = [timeline_of(model, rule, entries=entries) for rule in rules]
+        notes = run(model, Dialect(offsets, outputs=outputs))
+        faults = [
+            fault
+            for line, rule in zip(before_dialect, rules, strict=True)
+            for fault in scratch_faults(line, model, offsets, rule, options.input_overlaps_of)
+        ]
+        if not faults:
+            left = {t: offsets[t] for t in model.tensors() if t in offsets}
+            return PlacedModel(model, left), notes if outputs else [*notes, _OUTPUTS_STAY]
+    raise UnsoundPlanError(f"scratch of the TFLM dialect: {faults[0]}; use --portable")
+
+
+def new_kinds(before: Model, after: Model) -> list[str]:
+    """Operators that the firmware must register in addition."""
+    return sorted({op.kind for op in after.ops()} - {op.kind for op in before.ops()})

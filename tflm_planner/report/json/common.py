@@ -1,0 +1,33 @@
+"""What the documents that programs read have in common: their version, counts, and bounds.
+
+A module of types a document (`report`, `arena`, ...) says every key, its type, its
+limits and its meaning. The JSON comes of these types (`document`), and so do the schemas in
+`schema/` (`python -m tflm_planner.cli.schemas`). A field has the name of the result's attribute
+that it shows, and another one in JSON where `name` says so. `SCHEMA_VERSION` grows with every
+change that a reader could notice.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from tflm_planner.support.documents import says
+from tflm_planner.tflm.arena.uncertainty import BoundKind
+
+SCHEMA_VERSION = 6
+"""The version of the document; `schema_version` in the JSON."""
+Version = Annotated[Literal[6], says("Version of this format (a number without unit).")]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+BoundJson = Annotated[
+    BoundKind,
+    says(
+        "What the bytes are: exact; enough, though less may do; or at least so many, where nobody "
+        "has read the kernels or an operator is not known (no size is then known to fit)."
+    ),
+]
+TargetId = Annotated[str, says("Id of the target.")]
+BoardId = Annotated[str | None, says("Id of the board (null: none was named).")]
+CannotRun = Annotated[list[str], says("What the target's TFLM refuses to run of the model.")]
+Notes = Annotated[list[str], says("What else is worth knowing.")]

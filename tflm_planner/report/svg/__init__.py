@@ -1,0 +1,1 @@
+"""Pictures: arenas, memory maps and Pareto fronts, of `shapes`."""

@@ -1,0 +1,158 @@
+"""Arenas as a picture: what each consists of, side by side with what the board has.
+
+    before   |#### tensors ####|== structures ==|.... temporary ....|
+    after    |### tensors ###|== structures ==|                      | 256 KiB of SRAM
+
+One scale for all. The parts of an arena add up to it: tensors and scratch (the head), the classes
+of persistent memory (the tail), and temporary memory of the start, where that decides the size. The
+SVG stands alone, as that of a memory map does. It must not know reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from tflm_planner.report.svg import shapes
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.report import shorten
+from tflm_planner.support.units import human_size
+from tflm_planner.tflm.arena.predict import Arena
+
+TITLES = {
+    "head": "tensors and scratch",
+    "eval_tensors": "tensor structures",
+    "op_init": "operators' data (Init)",
+    "op_prepare": "operators' data (Prepare)",
+    "builtin_data": "parsed options",
+    "nodes": "nodes and registrations",
+    "variables": "variables",
+    "resource_vars": "resource variables",
+    "rest": "other structures",
+    "temporary": "temporary, at the start",
+}
+"""What the parts of an arena are called; classes of the tail that are not here are `rest`."""
+
+_STYLE = """
+.tfa text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",
+sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
+.tfa .bg{fill:#fff;stroke:#e3e7ee}.tfa .h1{font-size:16px;font-weight:600;fill:#111827}
+.tfa .cap{font-weight:600;fill:#111827}.tfa .track{fill:#eef1f6}.tfa .b:hover{opacity:.72}
+.tfa .p0{fill:#74a2e2}.tfa .p1{fill:#c6a6e0}.tfa .p2{fill:#f6bd60}.tfa .p3{fill:#76c8a0}
+.tfa .p4{fill:#ee9fb0}.tfa .p5{fill:#a9b7c9}.tfa .p6{fill:#dfe4ec}.tfa .lab{fill:#0f2340}
+.tfa .limit{stroke:#c2334d;stroke-width:1.6}.tfa .limitt{fill:#c2334d;font-weight:600}
+@media (prefers-color-scheme:dark){
+.tfa text{fill:#a9b4c3}.tfa .bg{fill:#10161f;stroke:#263041}.tfa .h1,.tfa .cap{fill:#f1f5f9}
+.tfa .track{fill:#1b2432}.tfa .p0{fill:#3565a6}.tfa .p1{fill:#75539a}.tfa .p2{fill:#b5761b}
+.tfa .p3{fill:#2c8560}.tfa .p4{fill:#a34a60}.tfa .p5{fill:#56657a}.tfa .p6{fill:#333f50}
+.tfa .lab{fill:#f1f6ff}.tfa .limit{stroke:#ff8a9d}.tfa .limitt{fill:#ff8a9d}}
+"""
+_NAMED = 4
+"""Classes of the tail that have a colour of their own, the largest ones; the others are `rest`."""
+_ALIGNMENT = 16
+"""Bytes that head and tail may be apart because both are aligned."""
+_LEFT, _RIGHT, _TOP, _ROW, _BAR = 20, 20, 92, 58, 26
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaBar:
+    """An arena and what it is called."""
+
+    caption: str
+    arena: Arena
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Bytes that an arena may take. words: of what they are."""
+
+    size: int
+    words: str
+
+
+def arena_parts(arena: Arena) -> dict[str, int]:
+    """Key in `TITLES` -> bytes; they add up to the arena."""
+    named = {key: n for key, n in arena.tail_parts.items() if key in TITLES and n}
+    parts = {"head": arena.head, **named, "rest": arena.tail - sum(named.values())}
+    unnamed = arena.arena - sum(parts.values())
+    key = "temporary" if unnamed > _ALIGNMENT else "rest"
+    parts[key] = parts.get(key, 0) + unnamed
+    return {key: n for key, n in parts.items() if n > 0}
+
+
+def arena_svg(
+    bars: Sequence[ArenaBar], *, title: str, limit: Limit | None = None, width: int = 1000
+) -> str:
+    """A bar for each arena, and what may be taken. At least 360 pixels wide."""
+    width = max(360, width)
+    parts = [arena_parts(bar.arena) for bar in bars]
+    colours = _colours(parts)
+    scale = max(1, limit.size if limit else 0, *(bar.arena.arena for bar in bars))
+    wide = width - _LEFT - _RIGHT
+    body = [shapes.text(_LEFT, 30, shorten(title, int(wide / 9)), "h1")]
+    for row, (bar, sizes) in enumerate(zip(bars, parts, strict=True)):
+        top = _TOP + row * _ROW
+        words = f"{bar.caption}: {figure(bar.arena.arena, bar.arena.bound)}"
+        body += [shapes.text(_LEFT, top - 8, words, "cap")]
+        body += [shapes.rect("track", (_LEFT, top, wide, _BAR))]
+        body += _segments(sizes, colours, top, wide / scale)
+    bottom = _TOP + len(bars) * _ROW - _ROW + _BAR
+    if limit:
+        body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom)
+    legend, height = _legend(colours, bottom + 30, width)
+    sizes = ", ".join(f"{bar.caption} {bar.arena.arena:,} B" for bar in bars)
+    return shapes.drawing("tfa", (width, height), f"{title}: {sizes}", _STYLE, [*body, *legend])
+
+
+def _colours(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Key -> number of its colour; small classes share one, as the rest."""
+    most: dict[str, int] = {}
+    for sizes in parts:
+        for key, size in sizes.items():
+            most[key] = max(most.get(key, 0), size)
+    tail = [key for key in most if key not in ("head", "rest", "temporary")]
+    large = sorted(tail, key=lambda key: -most[key])[:_NAMED]
+    numbers = {"head": 0, **{key: 1 + k for k, key in enumerate(large)}}
+    numbers |= {key: _NAMED + 1 for key in (*tail, "rest") if key in most and key not in large}
+    return numbers | ({"temporary": _NAMED + 2} if "temporary" in most else {})
+
+
+def _segments(
+    sizes: Mapping[str, int], colours: Mapping[str, int], top: float, scale: float
+) -> Iterator[Element]:
+    """The parts from left to right, in the order of their colours; sizes where there is room."""
+    start = 0
+    for key in sorted(sizes, key=lambda key: (colours[key], key)):
+        size = sizes[key]
+        box = (_LEFT + start * scale, top, max(size * scale, 0.5), _BAR)
+        yield shapes.rect(f"b p{colours[key]}", box, f"{TITLES[key]}\n{human_size(size)}")
+        words = shapes.short_size(size)
+        if box[2] > 12 * shapes.CHARACTER * len(words) + 8:
+            yield shapes.text(box[0] + box[2] / 2, top + _BAR / 2 + 4, words, "lab", "middle")
+        start += size
+
+
+def _limit_line(limit: Limit, x: float, bottom: float) -> Iterator[Element]:
+    """A line where the memory ends."""
+    yield shapes.line("limit", x, _TOP - 26, x, bottom + 4)
+    words = f"{human_size(limit.size)} {limit.words}"
+    near_left = x < 10 * shapes.CHARACTER * len(words) * 1.4
+    yield shapes.text(
+        x + (8 if near_left else -8), 30 + 28, words, "limitt", "start" if near_left else "end"
+    )
+
+
+def _legend(colours: Mapping[str, int], y: float, width: int) -> tuple[list[Element], int]:
+    """The colours in lines, and where the picture ends below them."""
+    shown: list[Element] = []
+    x = float(_LEFT)
+    for number in sorted(set(colours.values())):
+        first = next(key for key in colours if colours[key] == number)
+        words = TITLES["rest" if number == _NAMED + 1 else first]
+        wide = 15 + 12 * shapes.CHARACTER * len(words) + 18
+        if x > _LEFT and x + wide > width - _RIGHT:
+            x, y = float(_LEFT), y + 20
+        shown += [shapes.rect(f"p{number}", (x, y - 9, 10, 10)), shapes.text(x + 15, y, words, "")]
+        x += wide
+    return shown, int(y + 18)

@@ -1,0 +1,240 @@
+"""Memory against instructions as a picture: what each byte less costs.
+
+    bytes
+      ^  o as it was
+      |  o order and plan                   :
+      |  +---o                              : allowed
+      |      +-----o this file, 2 tiles     :        one staircase for the firmware as it is,
+      | - - - -+- -+- - - - - budget - - - -:- -     one with operators added
+      |        +- -o                        :   o slower
+      | . . . . . . . . . . . the inputs . .:. .
+      +-------------------------------------:----> instructions
+
+Both axes are true: bytes begin at zero, instructions at those of the source (or below, where
+something is faster). Both colour schemes, its own background, no script, nothing external.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from tflm_planner.report.document import ParetoFront, ParetoPoint
+from tflm_planner.report.svg import shapes
+from tflm_planner.report.text.bounds import long_figure
+from tflm_planner.report.text.pareto import point_words, slowdown_text
+from tflm_planner.report.text.report import shorten
+
+WIDTH, HEIGHT = 1000, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 62.0
+_CLEAR = 15.0
+"""Pixels between two labels."""
+_CHARACTER = 12 * shapes.CHARACTER
+
+# Plain classes rather than CSS variables: librsvg and Inkscape know no var().
+_STYLE = """
+.tff text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",
+sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
+.tff .bg{fill:#fff;stroke:#e3e7ee}.tff .plot{fill:#f7f9fc}.tff .beyond{fill:#eef1f6}
+.tff .grid{stroke:#e3e8f0}.tff .axis{stroke:#9aa5b4}
+.tff .h1{font-size:16px;font-weight:600;fill:#111827}
+.tff .steps,.tff .added{fill:none;stroke:#3f78c9;stroke-width:2}
+.tff .added{stroke:#8a5cc7;stroke-dasharray:6 3}
+.tff .tiled{fill:#3f78c9}.tff .plan{fill:#3f78c9}.tff .stock{fill:#c2334d}
+.tff .more{fill:#8a5cc7}
+.tff .chosen{fill:#0f7b53;stroke:#fff;stroke-width:2}
+.tff .slower{fill:#fff;stroke:#8a95a5;stroke-width:1.6}
+.tff .allowed{stroke:#9aa5b4;stroke-dasharray:5 4}
+.tff .budget{stroke:#c77700;stroke-width:1.5;stroke-dasharray:7 4}
+.tff .floor{stroke:#8a95a5;stroke-dasharray:2 4}
+.tff .was{fill:#c2334d;font-weight:600}.tff .now{fill:#0f7b53;font-weight:700;font-size:13px}
+.tff .lab,.tff .was,.tff .now,.tff .far{paint-order:stroke;stroke:#f7f9fc;stroke-width:4px}
+.tff .far{fill:#6b7280;stroke:#eef1f6}
+.tff .cap{fill:#c77700;font-weight:600}.tff .soft{fill:#6b7280}
+@media (prefers-color-scheme:dark){
+.tff text{fill:#a9b4c3}.tff .bg{fill:#10161f;stroke:#263041}.tff .plot{fill:#151d29}
+.tff .beyond{fill:#10161f}.tff .grid{stroke:#243043}.tff .axis,.tff .allowed{stroke:#56657a}
+.tff .h1{fill:#f1f5f9}.tff .steps{stroke:#6ea3ec}.tff .tiled,.tff .plan{fill:#6ea3ec}
+.tff .added{stroke:#b892ea}.tff .more{fill:#b892ea}
+.tff .stock,.tff .was{fill:#ff8a9d}.tff .chosen,.tff .now{fill:#4fd1a0}
+.tff .chosen,.tff .slower{stroke:#10161f}.tff .slower{fill:#151d29;stroke:#8a95a5}
+.tff .lab,.tff .was,.tff .now{stroke:#151d29}.tff .far{fill:#94a3b8;stroke:#10161f}
+.tff .budget{stroke:#f0b04f}.tff .cap{fill:#f0b04f}.tff .soft{fill:#94a3b8}}
+"""
+_LEGEND = (
+    ("tiled", "firmware as it is"),
+    ("more", "operators added"),
+    ("chosen", "this file"),
+    ("slower", "slower than allowed"),
+)
+_TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "far"}
+
+
+@dataclass(frozen=True, slots=True)
+class _FrontPlot:
+    """Pixels of the plot, the bytes of its height, the slowdowns of its width."""
+
+    bytes: int
+    low: float
+    high: float
+
+    def x(self, slowdown: float) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (slowdown - self.low) / (self.high - self.low)
+
+    def y(self, size: float) -> float:
+        return self.bottom - (self.bottom - _TOP) * size / self.bytes
+
+    @property
+    def right(self) -> float:
+        return WIDTH - _RIGHT
+
+    @property
+    def bottom(self) -> float:
+        return HEIGHT - _BOTTOM
+
+
+def pareto_svg(front: ParetoFront, *, inputs: int, arena_limit: int | None, title: str) -> str:
+    """`front` by itself. inputs: bytes of all inputs (L0), which nothing is below. arena_limit:
+    bytes that the arena may take, if that was asked for."""
+    plane, limit = _plane(front, arena_limit), arena_limit
+    body = [
+        shapes.text(20, 30, shorten(title, 90), "h1"),
+        *_ground(plane, front.allowed),
+        *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft"),
+        *(() if limit is None else _level(plane, limit, "budget", f"budget {limit:,} B", "cap")),
+        *_stairs(plane, front),
+        *(_dot(plane, p, front) for p in sorted(front.points, key=lambda p: p.role == "chosen")),
+        *_labels(plane, front.points),
+        *_footer(plane, front),
+    ]
+    least = min((p.size for p in front.points), default=0)
+    down = long_figure(least, front.bound)
+    label = shorten(f"{title}: down to {down} of {front.objective}", 300)
+    return shapes.drawing("tff", (WIDTH, HEIGHT), label, _STYLE, body)
+
+
+def _plane(front: ParetoFront, arena_limit: int | None) -> _FrontPlot:
+    sizes = [p.size for p in front.points]
+    slowdowns = [p.slowdown for p in front.points]
+    high = max(*slowdowns, min(front.allowed, 1.5), 1.05)
+    low = min(*slowdowns, 1.0)
+    margin = 0.04 * (high - low)
+    return _FrontPlot(int(1.06 * max(*sizes, arena_limit or 0, 1)), low - margin, high + 3 * margin)
+
+
+def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:
+    """The plane, its grid, its axes, and what is slower than allowed in another shade."""
+    yield shapes.rect("plot", _box(_LEFT, plane.right, plane))
+    edge = plane.x(allowed)
+    if edge < plane.right:
+        yield shapes.rect("beyond", _box(edge, plane.right, plane))
+    for tick in shapes.byte_ticks(plane.bytes, plane.bottom - _TOP):
+        y = plane.y(tick)
+        yield shapes.line("grid", _LEFT, y, plane.right, y)
+        yield shapes.text(_LEFT - 8, y + 4, shapes.short_size(tick), "", "end")
+    for percent in _percents(plane):
+        x = plane.x(1 + percent / 100)
+        yield shapes.line("grid", x, _TOP, x, plane.bottom)
+        yield shapes.text(x, plane.bottom + 18, f"{percent:+d} %" if percent else "0", "", "middle")
+    yield shapes.line("axis", _LEFT, plane.bottom, plane.right, plane.bottom)
+    if edge < plane.right:
+        yield shapes.line("allowed", edge, _TOP, edge, plane.bottom)
+        words = f"allowed: {100 * (allowed - 1):+.0f} %"
+        yield shapes.text(edge - 6, plane.bottom - 8, words, "soft", "end")
+
+
+def _percents(plane: _FrontPlot) -> list[int]:
+    """Whole percents for the axis, ten at most."""
+    low, high = 100 * (plane.low - 1), 100 * (plane.high - 1)
+    step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 1000, 10**9) if (high - low) / s <= 12)
+    return [p for p in range(-10 * step, int(high) + 1, step) if p >= low]
+
+
+def _box(left: float, right: float, plane: _FrontPlot) -> tuple[float, float, float, float]:
+    return left, _TOP, right - left, plane.bottom - _TOP
+
+
+def _level(plane: _FrontPlot, size: int, style: str, words: str, text: str) -> Iterator[Element]:
+    """A horizontal line at `size` bytes, named at its right end."""
+    y = plane.y(size)
+    yield shapes.line(style, _LEFT, y, plane.right, y)
+    yield shapes.text(plane.right - 6, y - 5, words, text, "end")
+
+
+def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
+    """The fewest bytes for at most so many instructions, as a staircase: one for the firmware as it
+    is, one with more operators added. It never rises, because a slower way that is no smaller is
+    left out."""
+    ways = [p for p in front.points if p.role not in ("stock", "slower")]
+    ways.sort(key=lambda p: (p.slowdown, p.size))
+    end = shapes.number(plane.x(min(front.allowed, plane.high)))
+    if any(p.added for p in ways):
+        yield shapes.path("added", f"{_path(plane, ways)}H{end}")
+    if own := [p for p in ways if not p.added]:
+        yield shapes.path("steps", f"{_path(plane, own)}H{end}")
+
+
+def _path(plane: _FrontPlot, ways: Sequence[ParetoPoint]) -> str:
+    least = ways[0]
+    path = f"M{shapes.number(plane.x(least.slowdown))} {shapes.number(plane.y(least.size))}"
+    for p in ways[1:]:
+        if p.size < least.size:
+            path, least = path + _step(plane, p), p
+    return path
+
+
+def _step(plane: _FrontPlot, point: ParetoPoint) -> str:
+    return f"H{shapes.number(plane.x(point.slowdown))}V{shapes.number(plane.y(point.size))}"
+
+
+def _dot(plane: _FrontPlot, point: ParetoPoint, front: ParetoFront) -> Element:
+    radius = 8 if point.role == "chosen" else 5
+    added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
+    speed = slowdown_text(point) or "0 %"
+    size = long_figure(point.size, front.bound)
+    hover = f"{size}\n{speed} instructions\n{point_words(point)}\n{added}"
+    x, y = plane.x(point.slowdown), plane.y(point.size)
+    return shapes.circle(_tone(point), x, y, radius, hover)
+
+
+def _tone(point: ParetoPoint) -> str:
+    return "more" if point.role == "tiled" and point.added else point.role
+
+
+def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Element]:
+    """The bytes beside the points, where there is room; points with a name come first."""
+    ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
+    label_spans: list[tuple[float, float, float]] = []
+    for p in sorted(points, key=lambda p: (ranks.get(p.role, 3), p.size)):
+        words = f"{p.size:,} B"
+        if p.role in ("stock", "plan", "chosen"):
+            words += f"  {point_words(p)}"
+        if p.role == "chosen":
+            words = f"{p.size:,} B  this file, {slowdown_text(p)}"
+        wide = len(words) * _CHARACTER
+        x, y, anchor = plane.x(p.slowdown) + 12, plane.y(p.size) - 7, "start"
+        if x + wide > plane.right:
+            x, anchor = plane.x(p.slowdown) - 12, "end"
+        left = x if anchor == "start" else x - wide
+        if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in label_spans):
+            label_spans.append((left, left + wide, y))
+            yield shapes.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
+
+
+def _footer(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
+    y = HEIGHT - 16
+    unit = "bytes of arena" if front.objective == "arena" else "bytes of head"
+    unit = f"{unit}, at least" if front.bound == "at least" else unit
+    yield shapes.text(_LEFT, y, f"{unit}, against instructions beside the source's", "")
+    shown = {_tone(p) for p in front.points}
+    entries = [e for e in _LEGEND if e[0] in shown]
+    x = plane.right - sum(_legend_width(words) for _, words in entries) + 16
+    for tone, words in entries:
+        yield shapes.circle(tone, x, y - 4, 5)
+        yield shapes.text(x + 11, y, words, "")
+        x += _legend_width(words)
+
+
+def _legend_width(words: str) -> float:
+    return 11 + _CHARACTER * len(words) + 16

@@ -1,0 +1,158 @@
+"""What a user wants to know first, in words: does it fit, what to paste, and what else would help.
+
+    FITS Arduino Nano 33 BLE (nRF52840): arena 82,280 of 262,144 B SRAM, file 299,312 of ...
+    DOES NOT FIT in 50,000 B: arena 57,464 B, 7,464 B too much
+    NOT KNOWN TO FIT ...: at least ...
+
+It must not know colours, terminals or files. Names come from a model that someone else made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflm_planner.report.document import Report, Rung, RungKind
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.safe import safe_text
+from tflm_planner.tflm.arena.uncertainty import BoundKind
+
+LABELS: dict[RungKind, str] = {
+    "stock": "as it was",
+    "plan": "order and plan",
+    "tiles": "tiles, spellings",
+    "int8 ends": "--io int8",
+    "more operators": "more operators",
+    "lean": "lean library",
+    "rows streamed": "rows streamed",
+    "by hand": "tiles by hand",
+}
+"""What the rungs of the ladder are called."""
+
+
+def verdict_line(report: Report) -> str:
+    """Whether it fits, by the arena and by the file, in one line without a line break."""
+    if report.cannot_run:
+        more = f" (and {len(report.cannot_run) - 1} more)" if report.cannot_run[1:] else ""
+        return safe_text(f"CANNOT RUN on TFLM: {' '.join(report.cannot_run[0].split())}{more}")
+    if report.arena_limit is None:
+        return f"{_sizes(report)}; --target BOARD or --budget BYTES says whether it fits"
+    if not report.fits:
+        return f"DOES NOT FIT {_where(report)}: {'; '.join(_misses(report))}"
+    word = "FITS" if report.known_to_fit else "NOT KNOWN TO FIT"
+    return f"{word} {_where(report)}: {', '.join(_shares(report))}"
+
+
+def is_good(report: Report) -> bool | None:
+    """Whether the verdict is good news; None where there is none."""
+    if report.arena_limit is None and not report.cannot_run:
+        return None
+    return report.known_to_fit
+
+
+def _sizes(report: Report) -> str:
+    after, saved = report.after.arena, report.saved
+    before = figure(report.before.arena.arena, report.before.arena.bound)
+    change = f"{100 * saved / report.before.arena.arena:.1f} % saved" if saved else "nothing saved"
+    return f"{figure(after.arena, after.bound)} of arena, was {before} ({change})"
+
+
+def _where(report: Report) -> str:
+    if report.budget is not None or report.board is None:
+        return f"in {report.arena_limit:,} B"
+    return safe_text(report.board.name)
+
+
+def _misses(report: Report) -> Iterator[str]:
+    """What is too large, and by how much."""
+    arena, limit = report.after.arena, report.arena_limit
+    if limit is not None and arena.arena > limit:
+        needs = figure(arena.arena, arena.bound)
+        yield f"arena {needs}, {arena.arena - limit:,} B more than {_limit_words(report)}"
+    if report.board is not None and not report.within_flash:
+        file = report.after.file_bytes
+        yield f"file {file:,} B, {file - report.board.flash:,} B more than the flash"
+
+
+def _shares(report: Report) -> Iterator[str]:
+    """What of the limit is taken."""
+    arena, limit = report.after.arena, report.arena_limit or 0
+    at_least = "at least " if arena.bound == "at least" else ""
+    share = f"{100 * arena.arena / limit:.1f} %" if limit else ""
+    words = "SRAM" if report.budget is None else "allowed"
+    yield f"arena {at_least}{arena.arena:,} of {limit:,} B {words} ({share})"
+    if report.board is not None:
+        yield f"file {report.after.file_bytes:,} of {report.board.flash:,} B flash"
+
+
+def _limit_words(report: Report) -> str:
+    return "the budget" if report.budget is not None else f"its {report.arena_limit:,} B of SRAM"
+
+
+def next_line(report: Report) -> str | None:
+    """What to try next where it does not fit: the first rung that was tried and does, and where the
+    file alone is too large, what makes that smaller."""
+    limit = report.arena_limit
+    if limit is None or report.within_budget:
+        return _next_for_flash(report)
+    tried = [r for r in report.ladder if r.arena is not None and r.command and not r.taken]
+    fitting = [r for r in tried if r.arena is not None and r.arena <= limit]
+    if fitting:
+        return f"{fitting[0].command}   # {fitting[0].arena:,} B: fits"
+    if not tried:
+        return "no further step is known that would fit; a smaller model is needed"
+    least = min(tried, key=lambda rung: rung.arena or 0)
+    return f"no step below fits; the least is {least.arena:,} B: a smaller model is needed"
+
+
+def _next_for_flash(report: Report) -> str | None:
+    """What makes the file fit the flash, if it does not."""
+    if report.board is None or report.within_flash:
+        return None
+    flash, smaller = report.board.flash, report.smaller_file
+    most = "fewer weights, or weights of int8, are needed: flash holds the firmware too"
+    if smaller is None:
+        return f"the file is stripped already: {most}"
+    if smaller.file_bytes <= flash:
+        return f"{smaller.command}   # file {smaller.file_bytes:,} B: fits"
+    over = smaller.file_bytes - flash
+    return f"--strip leaves {smaller.file_bytes:,} B, {over:,} B more than the flash: {most}"
+
+
+def paste_lines(report: Report) -> Iterator[str]:
+    """C++ for the firmware, with remarks as comments behind it."""
+    yield from report.paste.lines
+    for remark in report.paste.remarks:
+        yield f"// {safe_text(remark)}"
+
+
+def ladder_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """Label and text of each rung: bytes, slowdown, and what it takes or came to."""
+    cells = [cells for _, cells in ladder_cells(report)]
+    width = max([10, *(len(size) for _, size, _, _ in cells)])
+    for label, size, slowdown, outcome in cells:
+        yield label, f"{size:>{width}} {slowdown:>8}  {outcome}".rstrip()
+
+
+def ladder_cells(report: Report) -> Iterator[tuple[Rung, tuple[str, str, str, str]]]:
+    """Each rung with its label, bytes, slowdown, and what it takes or came to."""
+    for rung in report.ladder:
+        size, slower = _figure(rung, report.bound), _slowdown(rung)
+        yield rung, (LABELS[rung.kind], size, slower, _outcome(rung))
+
+
+def _figure(rung: Rung, bound: BoundKind) -> str:
+    if rung.arena is None or (rung.remark and not rung.taken):
+        return ""
+    most = "<= " if rung.at_most else ""
+    return most + figure(rung.arena, bound)
+
+
+def _slowdown(rung: Rung) -> str:
+    shown = rung.slowdown is not None and rung.kind != "stock" and not rung.remark
+    return f"{100 * ((rung.slowdown or 1) - 1):+.1f} %" if shown else ""
+
+
+def _outcome(rung: Rung) -> str:
+    if rung.taken:
+        return "<- this file"
+    return safe_text(rung.remark or rung.command)

@@ -1,0 +1,30 @@
+"""What each permission gains, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.report import count
+from tflm_planner.tflm.arena.uncertainty import BoundKind
+
+
+def permission_notes(
+    plain: int, same_firmware: int | None, best: int, registered: Sequence[str], bound: BoundKind
+) -> list[str]:
+    """What tiles gain without new operators, and what new ones add.
+
+    plain: bytes with order and plan alone. same_firmware: bytes of the best tiling that needs no
+    new operator; None where there is none. best: bytes of the model that was made. registered:
+    operators that the firmware must register for it. bound: how bytes are known (exact, enough, at
+    least).
+    """
+    without_new = best
+    if registered:
+        without_new = plain if same_firmware is None else min(same_firmware, plain)
+    sizes = figure(plain, bound), figure(without_new, bound)
+    notes = [f"operators as they are: {sizes[0]}; in tiles, same firmware: {sizes[1]}"]
+    if registered and best < without_new:
+        more = count(len(registered), "more operator", "more operators")
+        notes.append(f"with {more} in the firmware: {figure(best, bound)}")
+    return notes

@@ -1,0 +1,345 @@
+"""A report, and an inspection, as plain text for a terminal.
+
+It must not know colours, terminals or files: it returns a string. Names come from a model that
+someone else made: only printable characters of them reach the terminal (see `safe_text`, which the
+other renderings use too).
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from tflm_planner.report.document import (
+    HeadLimits,
+    Report,
+    RuntimeCheck,
+    Side,
+)
+from tflm_planner.report.text.bounds import long_figure, meaning
+from tflm_planner.report.text.fit import ladder_rows, next_line, paste_lines, verdict_line
+from tflm_planner.report.text.pareto import front_rows
+from tflm_planner.report.text.safe import safe_text
+from tflm_planner.support.units import human_size
+from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
+
+if TYPE_CHECKING:
+    from tflm_planner.tflm.arena.predict import Arena
+    from tflm_planner.verification.terms import TermsProof
+
+_NOTES_SHOWN = 10
+_CHECKS_SHOWN = 4
+_NAME_LIMIT = 4096
+_LABEL = 13
+_RUNG = 18
+"""Columns of the labels of the ladder."""
+_MOST_LINES = 4
+"""Lines of one note."""
+HERE = "TFLM here"
+"""The name of rows about TFLM on this machine, which is another target."""
+
+
+def display_width(text: str) -> int:
+    """Terminal cells that `text` takes: wide East Asian characters two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells(c) for c in text)
+
+
+def shorten(text: str, width: int) -> str:
+    """Safe `text` in at most `width` cells; what is too long loses its middle to "..".
+
+    Both ends of a tensor name tell something: the block it is in, and what it is there.
+    """
+    if len(text) > _NAME_LIMIT:
+        text = text[: _NAME_LIMIT // 2] + text[-_NAME_LIMIT // 2 :]
+    text = safe_text(text)
+    if display_width(text) <= width:
+        return text
+    if width <= 2:
+        return "."[:width] * width
+    tail = (width - 2) // 2
+    return _take(text, width - 2 - tail) + ".." + _take(text[::-1], tail)[::-1]
+
+
+def percent(part: int, whole: int) -> str:
+    """`part` of `whole` in percent with one decimal; zero of nothing is zero."""
+    return f"{100 * part / whole if whole else 0.0:.1f} %"
+
+
+def count(number: int, one: str, many: str) -> str:
+    """`number` with its noun."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ...]:
+    """The floors L0 to L3: short name, title, bytes (None: not known), what it means."""
+    return (
+        ("L0", "inputs", limits.input_bytes, "all model inputs together"),
+        (
+            "L1",
+            "file order",
+            limits.file_order_bytes,
+            "as the file came, in its order, nothing shared",
+        ),
+        (
+            "L2",
+            "best order",
+            limits.best_order_bytes,
+            "any order, all sharing that the target allows",
+        ),
+        (
+            "L3",
+            "overlap",
+            limits.overlap_bytes,
+            "this order, whatever operands and results may share",
+        ),
+    )
+
+
+def limit_sentence(report: Report) -> str:
+    """How far from the lower bound of its order and operators the head is."""
+    solution, head = report.allocation.solution, report.after.head
+    above = head - solution.height
+    if solution.optimal:
+        reached = f"{human_size(solution.height)}, reached: proved optimal for this order"
+        return f"{reached}, but {_scratch_above(above)}" if above > 0 else reached
+    gap = head - solution.lower_bound
+    bound = f"lower bound {human_size(solution.lower_bound)}"
+    if gap <= 0:
+        return f"{bound}, reached"
+    why = f"; {_scratch_above(above)}" if above > 0 else ""
+    return f"{bound}, gap {gap:,} B ({percent(gap, solution.lower_bound)}), not proved{why}"
+
+
+def _scratch_above(above: int) -> str:
+    return f"scratch that TFLM places ends {above:,} B above"
+
+
+def macs_sentence(before: int, after: int) -> str:
+    """Multiply-accumulates of one inference, and what tiles add to them."""
+    added = f", {100 * (after - before) / before:+.2f} %" if before and after != before else ""
+    return f"{before:,} -> {after:,}{added}"
+
+
+def order_sentence(report: Report) -> str:
+    """What was done to the order of the operators."""
+    order = report.order
+    bound = "proved best" if order.optimal else f"lower bound {order.lower_bound:,} B"
+    change = "changed" if order.changed else "kept"
+    shared = " before sharing" if order.peak > report.after.head else ""
+    return f"{change} ({safe_text(order.method)}), peak {order.peak:,} B{shared}, {bound}"
+
+
+def plan_sentence(report: Report) -> str:
+    """Which allocator found the offsets, and how much memory is shared on purpose."""
+    plan = report.allocation
+    shared = count(len(plan.aliases), "alias", "aliases")
+    if plan.input_overlaps:
+        results = count(len(plan.input_overlaps), "result", "results")
+        shared += f"; {results} overlapping an operand inside an operator, {plan.replayed} replayed"
+    return f"found by {safe_text(plan.solution.allocator)}; {shared}"
+
+
+def check_sentence(check: RuntimeCheck) -> str:
+    """What one runtime said: the verdict, on how many inputs, and why."""
+    text = f"NOT equal, but {CLOSE}" if check.status == CLOSE else check.status
+    if check.status in (EQUAL, CLOSE, DIFFERENT):
+        text += f" on {count(check.inputs, 'input', 'inputs')}"
+    if check.status == "equal" and not check.outputs_vary:
+        text += " (the outputs never vary: this proves little)"
+    detail = " ".join(check.detail.split())
+    return safe_text(f"{text}: {detail}" if detail else text)
+
+
+def verdict_sentence(report: Report) -> str:
+    """The verdict over all runtimes."""
+    if report.cannot_run:
+        runtimes = " and ".join(c.runtime for c in report.checks if c.status == EQUAL)
+        return f"NO: the target's TFLM cannot run the model{runtimes and f' (equal on {runtimes})'}"
+    if report.verified and not any(check.status == EQUAL for check in report.checks):
+        return "yes, by the proof alone: no runtime here compared the two models"
+    if report.verified:
+        return "yes, the outputs are equal"
+    if any(check.status == CLOSE for check in report.checks):
+        return "NO: the outputs are NOT equal, but within the tolerance that was allowed"
+    if any(check.status == DIFFERENT for check in report.checks):
+        return "NO: the outputs differ"
+    return "NO: no runtime compared the two models"
+
+
+def proved_sentence(report: Report) -> str:
+    """What the proof for every input came to."""
+    return "not asked for" if report.terms is None else sentence_of_terms(report.terms)
+
+
+def sentence_of_terms(terms: TermsProof) -> str:
+    """A proof by terms in words."""
+    if terms.error_log2 is None:
+        return safe_text(f"not for every input: {terms.detail}")
+    return f"equal for every input (chance of error < 2^{math.floor(terms.error_log2) + 1})"
+
+
+def real_sentence(side: Side) -> str:
+    """What TFLM used on this machine (x86-64, reference kernels), beside the prediction for it.
+    It is another target than that of the report: structures of 64 bits, other scratch."""
+    predicted, measured = side.host.predicted, side.host.measured
+    if measured is None:
+        return "not measured"
+    head = _against(measured.head, predicted.head)
+    return f"head {head}, tail {_against(measured.tail, predicted.tail)}"
+
+
+def _against(measured: int, predicted: int) -> str:
+    off = measured - predicted
+    deviation = "as predicted" if off == 0 else f"predicted {predicted:,} B, off by {off:+,} B"
+    return f"{measured:,} B ({deviation})"
+
+
+def arena_sentence(arena: Arena) -> str:
+    """The arena and its parts."""
+    temporary = max(arena.planning_temp, arena.prepare_temp)
+    parts = f"head {arena.head:,} + tail {arena.tail:,}; temporary {temporary:,}"
+    doubt = "" if arena.bound == "exact" else f" ({meaning(arena.bound)})"
+    return f"{long_figure(arena.arena, arena.bound)}: {parts}{doubt}"
+
+
+def saved_sentence(report: Report) -> str:
+    """Bytes of arena saved; where the arena is a lower bound, by what is known of it."""
+    saved = f"{report.saved:,} B, {percent(report.saved, report.before.arena.arena)} of the arena"
+    return f"{saved}, as far as it is known" if report.bound == "at least" else saved
+
+
+def heads_sentence(report: Report, arrow: str = "->") -> str:
+    """The heads before and after."""
+    before, after = (long_figure(s.head, s.arena.head_bound) for s in (report.before, report.after))
+    return f"{before} {arrow} {after}"
+
+
+def arenas_sentence(report: Report) -> str:
+    """The arenas before and after."""
+    arenas = report.before.arena, report.after.arena
+    before, after = (long_figure(a.arena, a.bound) for a in arenas)
+    return f"{before} -> {after}"
+
+
+def seconds_sentence(seconds: dict[str, float]) -> str:
+    """The total time and its parts. A key "total" is taken as the total."""
+    parts = {name: value for name, value in seconds.items() if name != "total"}
+    total = seconds.get("total", sum(parts.values()))
+    inside = ", ".join(f"{safe_text(name)} {value:.2f}" for name, value in parts.items())
+    return f"{total:.2f}" + (f" ({inside})" if inside else "")
+
+
+def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") -> str:
+    """A run in words, the verdict first, ending in a line break: does it fit, what to paste, what
+    else would help, what was proved, and how it was done. Lines are at most `width` cells long, but
+    for the verdict, code and commands, which are there to be copied.
+
+    What `encoding` cannot hold is written as a backslash escape.
+    """
+    paths = [p for p in (report.source, report.destination) if p]
+    names = [shorten(PurePath(p).name or p, 40) for p in paths]
+    title = f"{' -> '.join(names)}  for {shorten(report.target, 40)}"
+    lines = [verdict_line(report), f"{title}  (tflm-plan {shorten(report.version, 20)})"]
+    if (following := next_line(report)) is not None:
+        lines.append(f"  {'next':<{_LABEL}}{safe_text(following)}")
+    lines += _section([f"  {line}" for line in paste_lines(report)])
+    ladder = [f"  {label:<{_RUNG}}{text}" for label, text in ladder_rows(report)]
+    lines += _section(ladder)
+    rows = [*_proof_rows(report), *_detail_rows(report, encoding)]
+    lines += _section([line for label, text in rows for line in _row(label, text, width)])
+    return encodable("\n".join(lines) + "\n", encoding)
+
+
+def _section(lines: list[str]) -> list[str]:
+    """Lines with an empty one before them; nothing where there are none."""
+    return ["", *lines] if lines else []
+
+
+def _proof_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """What was proved, and where."""
+    if report.terms is not None:
+        yield "proved", proved_sentence(report)
+    yield "verified", verdict_sentence(report)
+    yield from _some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN)
+    yield "runs on", runs_on_sentence(report)
+
+
+def runs_on_sentence(report: Report) -> str:
+    """Which runtimes run the file."""
+    if report.tflm_only:
+        return "TFLM alone; --portable writes a file for every TFLite runtime, which may be larger"
+    return "every TFLite runtime; TFLM alone reads the plan in it"
+
+
+def _detail_rows(report: Report, encoding: str) -> Iterator[tuple[str, str]]:
+    """Figures, what was done, and what else is worth knowing."""
+    before, after = report.before, report.after
+    yield "arena", arenas_sentence(report)
+    yield "saved", saved_sentence(report)
+    yield "head", heads_sentence(report)
+    yield "limit", limit_sentence(report)
+    yield "order", order_sentence(report)
+    yield "plan", plan_sentence(report)
+    yield HERE, f"on x86-64, before: {real_sentence(before)}"
+    yield "", f"after: {real_sentence(after)}"
+    yield "file", f"{before.file_bytes:,} B -> {after.file_bytes:,} B"
+    yield "operators", f"{before.operators:,} -> {after.operators:,}"
+    yield "MACs", macs_sentence(before.macs, after.macs)
+    yield from front_rows(report.front, encoding)
+    yield from _labelled_rows(
+        "notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN
+    )
+    yield "seconds", seconds_sentence(report.seconds)
+
+
+def _labelled_rows(label: str, items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
+    for i, (_, text) in enumerate(_some(items, shown)):
+        yield (label if i == 0 else "", text)
+
+
+def _some(items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
+    listed = items if len(items) <= shown else items[: shown - 1]
+    for item in listed:
+        yield "", item
+    if len(listed) < len(items):
+        yield "", f"and {len(items) - len(listed):,} more"
+
+
+def _row(label: str, text: str, width: int) -> list[str]:
+    """A line with a label, and a few more where the text is long; from a text that is longer still
+    the middle is left out."""
+    room = max(20, width - 2 - _LABEL)
+    text = shorten(text, _MOST_LINES * room - 20)
+    even = text.isascii() or display_width(text) == len(text)
+    lines = textwrap.wrap(text, room) if even else [shorten(text, room)]
+    return [f"  {label if i == 0 else '':<{_LABEL}}{line}" for i, line in enumerate(lines)]
+
+
+def _take(text: str, width: int) -> str:
+    """The longest start of `text` of at most `width` cells."""
+    used = 0
+    for i, c in enumerate(text):
+        used += _cells(c)
+        if used > width:
+            return text[:i]
+    return text
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def encodable(text: str, encoding: str) -> str:
+    """`text` with what `encoding` cannot hold written as a backslash escape."""
+    try:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    except LookupError:
+        return text.encode("ascii", "backslashreplace").decode("ascii")
