@@ -142,6 +142,19 @@ def test_every_library_answers_on_every_target(name: str) -> None:
         assert all(v.pointer == target.pointer for v in library.variants(target))
 
 
+class Narrow(ReferenceKernels):
+    """It leaves transpositions of more than three axes unwritten."""
+
+    name = title = "narrow"
+    most_transposed_axes = 3
+
+
+def test_the_strictest_library_limits_what_transpositions_are_left() -> None:
+    assert kernels.transpose_limit() == (4, "CMSIS-NN")
+    kernels.register(Narrow())
+    assert kernels.transpose_limit() == (3, "narrow")
+
+
 @pytest.fixture
 def documented(tmp_path: Path) -> Iterator[Path]:
     """The module that the documents show, where libraries are found; its target file beside it."""

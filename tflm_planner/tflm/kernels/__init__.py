@@ -79,9 +79,10 @@ def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
 
 
 def transpose_limit() -> TransposeLimit | None:
-    """The strictest of all known libraries (see `KernelLibrary.transpose_limit`)."""
-    limits = (k.transpose_limit for k in known_libraries())
-    return min((limit for limit in limits if limit is not None), default=None)
+    """The strictest of all known libraries (see `KernelLibrary.most_transposed_axes`)."""
+    limits = ((k.most_transposed_axes, k.title) for k in known_libraries())
+    known = (TransposeLimit(axes, title) for axes, title in limits if axes is not None)
+    return min(known, default=None)
 
 
 for _library in found_libraries():

@@ -44,8 +44,7 @@ class KernelBuild(ABC):
 
 
 class TransposeLimit(NamedTuple):
-    """How many axes of int8 tensors the TRANSPOSE of a library turns; it leaves the result of more
-    unwritten, and says nothing. library: its name, for people."""
+    """axes: of int8 tensors that the TRANSPOSE of a library turns. library: its title."""
 
     axes: int
     library: str
@@ -58,7 +57,7 @@ class KernelLibrary(ABC):
     name: str
     """What a target file calls it."""
     title: str = ""
-    """What people call it, in names of targets."""
+    """What people call it."""
     chips: ClassVar[str] = ""
     """The family of chips (of tflm/data/chips.toml) that alone runs it: each of them is a target
     with it, and `any` and `unknown` do not stand for it. Empty where other cores run it too."""
@@ -70,8 +69,9 @@ class KernelLibrary(ABC):
     """Whether its kernels were read at all; if not, a board may need more than any bound."""
     can_be_lean: ClassVar[bool] = True
     """Whether it is known which of its parameters would stay in RAM with the lean library."""
-    transpose_limit: ClassVar[TransposeLimit | None] = None
-    """Set if it leaves transpositions of too many axes unwritten."""
+    most_transposed_axes: ClassVar[int | None] = None
+    """How many axes of int8 tensors its TRANSPOSE turns, if it leaves the result of more unwritten
+    and says nothing; None where it does not."""
     doubt: str = ""
     """Why a board may need more than its figures; empty where they hold."""
 

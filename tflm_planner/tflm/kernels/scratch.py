@@ -20,7 +20,14 @@ from tflm_planner.tflm.kernels.operator_allocations import has_entry
 from tflm_planner.tflm.target import Target
 
 _REFERENCE = ReferenceKernels()
-_HOST = Target("", "", "x86-64", _REFERENCE.name, pointer=8, short_enums=False)
+_HOST = Target(
+    id="host",
+    name="this machine",
+    core="x86-64",
+    kernels=_REFERENCE.name,
+    pointer=8,
+    short_enums=False,
+)
 ScratchModel = Callable[[Op], tuple[int, ...]]
 """Bytes of each scratch request of an operator, in order."""
 

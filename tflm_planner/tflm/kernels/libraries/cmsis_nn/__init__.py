@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from tflm_planner.model.ir import Op
-from tflm_planner.tflm.kernels.base import KernelBuild, TransposeLimit
+from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES, fault_of
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.operators import served
@@ -29,7 +29,7 @@ class CmsisNn(ReferenceKernels):
 
     name = "cmsis-nn"
     title = "CMSIS-NN"
-    transpose_limit = TransposeLimit(MAX_TRANSPOSE_AXES, "CMSIS-NN")
+    most_transposed_axes = MAX_TRANSPOSE_AXES
 
     def memory_of(self, kind: str, target: Target) -> OperatorMemory:
         """By version and extension, for the operators that it serves."""

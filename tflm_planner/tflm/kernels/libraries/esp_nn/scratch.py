@@ -167,7 +167,7 @@ def geometry_of(op: Op) -> ConvShape | None:
     return ConvShape(
         (image[0], image[1]), (output[0], output[1]), (kernel[0], kernel[1]), stride,
         low_paddings(image, kernel, stride, options.dilation, is_valid),
-        depth, channels, options.depth_multiplier, op.kind == "DEPTHWISE_CONV_2D",
+        depth, channels, options.depth_multiplier, depthwise=op.kind == "DEPTHWISE_CONV_2D",
     )  # fmt: skip
 
 

@@ -54,7 +54,6 @@ class ReferenceKernels(KernelLibrary):
     """The library that TFLM itself is."""
 
     name = "reference"
-    title = "reference kernels"
 
     def memory_of(self, kind: str, target: Target) -> OperatorMemory:
         """What operators of a kind take; libraries that serve some of them answer for these."""
