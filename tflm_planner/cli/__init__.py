@@ -1,2 +1,2 @@
-"""The command line. `tflm_planner.cli.app` is its front door; it parses, calls `api`, prints. The
-command starts in `main`."""
+"""The command line. It parses arguments, calls `api` and prints. `tflm_planner.cli.app` is its
+front door; the process starts in `main`."""

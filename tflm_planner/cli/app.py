@@ -1,9 +1,9 @@
-"""The command line: parses, calls `api`, prints. Nothing else.
+"""The command line: it parses arguments, calls `api` and prints, and does nothing else.
 
-Heavy modules are imported inside the commands: `tflm-plan --help` answers in a blink.
-Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best effort written),
-4 outputs differ (nothing written) or a wrong plan, 5 unsupported or damaged model, 6 no board, or
-one that fails.
+Heavy modules are imported inside the commands, so that `tflm-plan --help` answers at once. Exit
+codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best effort written), 4
+outputs differ (nothing written) or a wrong plan, 5 unsupported or damaged model, 6 no board, or one
+that fails.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ app = typer.Typer(
 
 DEFAULT_VERB = "plan"
 _LONGEST = 200
-"""Letters: a longer word is no slip of a verb."""
+"""Letters: a longer word is not taken for a misspelt verb."""
 _GLOBAL_OPTIONS = {"-h", "--help", "--version"}
 
 
@@ -92,8 +92,9 @@ def main() -> None:
 
 
 def _refuse_misspelt(word: str, verbs: Collection[str]) -> None:
-    """End where the first word is no file and looks like a verb: the verb may be left out, but not
-    misspelt. What looks like a file's name, or like an option, is left to `plan`."""
+    """Exit with code 2 if the first word looks like a verb but is neither a verb nor a file. The
+    verb may be left out, but not misspelt. A word that looks like a file name or an option is
+    passed on to `plan`."""
     path = Path(word)
     if word.startswith("-") or path.suffix or len(word) > _LONGEST or path.name != word:
         return
@@ -174,7 +175,7 @@ stream_input.add_to(app)
 
 
 def _print_report(report: Report, arguments: PlanArguments) -> None:
-    """On stdout, or on stderr where the model goes there."""
+    """Print the report on stdout, or on stderr if the model itself is written to stdout."""
     if arguments.as_json:
         from tflm_planner.report.json.document import to_json
 

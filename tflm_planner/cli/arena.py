@@ -1,4 +1,4 @@
-"""The command line of `arena`: parses, calls `api`, prints.
+"""The command line of `arena`: it parses arguments, calls `api` and prints.
 
     arena IN               one arena
     arena IN --split       two: what stays, and the rest
@@ -52,7 +52,7 @@ class ArenaArguments:
     as_json: AsJson = False
 
     def check(self) -> None:
-        """Raise UsageError where options and models do not go together."""
+        """Raise UsageError if the options do not fit the number of models."""
         refuse_both("--split", "--shared")
         if self.shared and len(self.sources) < 2:
             raise UsageError("--shared is for several models; name the others too")

@@ -1,4 +1,4 @@
-"""The command line of `batch`: parses, calls `jobs`, prints.
+"""The command line of `batch`: it parses arguments, calls `jobs` and prints.
 
 The fields of `BatchArguments` are the command line: names, types, defaults, help.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tflm_planner.pipeline.api import PlanOptions
 
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(?=-|$)")
-"""What begins a set of options that has a name."""
+"""Matches the `NAME=` at the beginning of a named set of options."""
 _OF_THE_BATCH = ("--report", "--json", "--quiet", "--verbose", "--force")
 
 
@@ -77,7 +77,7 @@ class BatchArguments:
     verbose: Verbose = False
 
     def jobs(self) -> list[PlanJob]:
-        """One a model and set of options. Raises UsageError."""
+        """One job for each model and set of options. Raises UsageError."""
         from tflm_planner.jobs.batch import PLANNED, PlanJob, model_paths, names_of, options_digest
         from tflm_planner.support.files import read_file
 
@@ -126,8 +126,8 @@ def batch_command(arguments: BatchArguments) -> None:
 
 
 def _option_sets(given: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """The sets with their names: as given, else numbers; none where there is one set. Raises
-    UsageError where two have one name."""
+    """The sets of options, each with its name: the given one, else its number, or "" for a single
+    set without a name. Raises UsageError if two sets have the same name."""
     names: set[str] = set()
     for place, text in enumerate(given):
         named = _NAMED.match(text)
@@ -142,8 +142,8 @@ def _option_sets(given: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _plan_options(source: Path, destination: Path, words: Sequence[str]) -> PlanOptions:
-    """The options of `tflm-plan SOURCE DESTINATION WORDS`. Raises UsageError, also for what the
-    batch itself decides."""
+    """The options of `tflm-plan SOURCE DESTINATION WORDS`. Raises UsageError, also for options that
+    apply to the batch as a whole."""
     parsed: list[PlanOptions] = []
     parser = typer.Typer(add_completion=False)
 

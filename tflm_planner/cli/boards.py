@@ -1,4 +1,4 @@
-"""What the commands for boards share: where the board is, how long it may be silent, what runs.
+"""What the commands for boards share: serial port, timeout, target and number of runs.
 
 It must not know commands.
 """
@@ -41,7 +41,7 @@ DEFAULT_RUNS = 10
 def open_station(
     port: str | None, baud: int, patience: float, on_progress: Callable[[str], None]
 ) -> Generator[Station]:
-    """The board behind a port. patience: seconds that it may be silent."""
+    """The board at a serial port. patience: seconds for which it may be silent."""
     from tflm_planner.device.protocol.line import choose_port
     from tflm_planner.device.protocol.link import Timing
     from tflm_planner.device.protocol.station import Station

@@ -1,4 +1,4 @@
-"""The command line of `check`: parses, calls `memory_fit`, prints.
+"""The command line of `check`: it parses arguments, calls `memory_fit` and prints.
 
 The fields of `CheckArguments` are the command line: names, types, defaults, help.
 """
@@ -68,11 +68,12 @@ class CheckArguments:
 
     @property
     def target_names(self) -> list[str]:
-        """As they were given; the default one where none was."""
+        """The targets as they were given; the default target if none was given."""
         return self.target or [defaults.TARGET]
 
     def arena_limit(self, target: Target) -> int:
-        """Bytes that models may take. Raises UsageError where nothing says how many."""
+        """The bytes that the arena of a model may take. Raises UsageError if neither --max-arena
+        nor a board gives a limit."""
         from tflm_planner.support.units import parse_size
 
         if self.max_arena is not None:
@@ -84,7 +85,7 @@ class CheckArguments:
         return target.board.sram
 
     def check(self) -> None:
-        """Raise UsageError where something is missing, or does nothing."""
+        """Raise UsageError if something is missing, or if an option has no effect."""
         if not (self.sources or self.manifest):
             raise UsageError("nothing to check; name models, or a --manifest")
         if self.manifest and not was_given("--target"):

@@ -1,7 +1,6 @@
-"""The options that are one of a few words, as types: `--help` lists their values.
-
-They stand here, and not where they are used, so that `tflm-plan --help` loads nothing heavy; a
-test compares them with what the parts below know.
+"""The types of options that take one of a few words; `--help` lists the words. They are defined
+here, not where they are used, so that `tflm-plan --help` imports nothing heavy. A test compares
+them with the values that the packages below accept.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 from typing import Literal
 
 Firmware = Literal["as-is", "more-ops", "lean"]
-"""What the firmware may become: nothing else; one that registers more operators; one with the lean
-library, and more operators."""
+"""How the firmware may change: not at all; it may register more operators; or it may also use the
+lean library."""
 Library = Literal["as-is", "lean"]
-"""What the firmware is: stock TFLM, or one with the lean library."""
+"""The firmware in use: stock TFLM, or TFLM with the lean library."""
 IoTypes = Literal["keep", "int8"]
 SearchMethod = Literal["regions", "motes", "spellings", "none"]
 SearchOfBack = Literal["regions", "none"]

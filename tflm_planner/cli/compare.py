@@ -1,4 +1,4 @@
-"""The command line of `compare`: parses, calls `api`, prints.
+"""The command line of `compare`: it parses arguments, calls `api` and prints.
 
 The fields of `CompareArguments` are the command line: names, types, defaults, help.
 """
@@ -76,7 +76,7 @@ class CompareArguments:
     verbose: Verbose = False
 
     def needs(self) -> Iterator[Need]:
-        """Options that do something only beside others."""
+        """The options that have an effect only in combination with others."""
         of_boards = "it is for the built-in boards; leave out --target"
         yield Need(("--boards", "--kernels"), not self.target, of_boards)
         searched = self.tiles or self.deep

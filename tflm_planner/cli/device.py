@@ -1,5 +1,5 @@
-"""The commands around boards: parse, call `device`, print. Nothing else; `measure` and `profile`
-have files of their own.
+"""The commands for boards: they parse arguments, call `device` and print, and do nothing else.
+`measure` and `profile` have files of their own.
 
 Heavy modules are imported inside the commands. Exit code 6: no board, or one that fails.
 """

@@ -1,4 +1,4 @@
-"""The command line of `fit`: parses, calls `codesign`, prints.
+"""The command line of `fit`: it parses arguments, calls `codesign` and prints.
 
 The fields of `FitArguments` are the command line: names, types, defaults, help.
 """
@@ -93,7 +93,7 @@ class FitArguments:
     verbose: Verbose = False
 
     def grid(self) -> Grid:
-        """What is varied. Raises UsageError."""
+        """The resolutions, widths and depths to vary. Raises UsageError."""
         from tflm_planner.codesign.chains.families import Grid
 
         return Grid(
@@ -105,7 +105,7 @@ class FitArguments:
         )
 
     def variants(self, target: Target, say: Callable[[str], None]) -> list[Variant]:
-        """What is tried. Raises UsageError."""
+        """The networks to try. Raises UsageError."""
         from tflm_planner.codesign.fitting.user_build import user_variants
         from tflm_planner.codesign.fitting.variants import variants_of
 
@@ -116,18 +116,18 @@ class FitArguments:
         return variants_of(self.family, self.grid())
 
     def networks(self, fits: Fits) -> dict[Path, bytes]:
-        """The files of the networks that fit, if they are to be written."""
+        """The files of the largest networks that fit, by path; empty if --write was not given."""
         best = [rung.best.variant for rung in fits.rungs if rung.best is not None]
         folder = self.write
         return {} if folder is None else {folder / f"{v.name}.tflite": v.make() for v in best}
 
     @property
     def name(self) -> str:
-        """Of the family, for reports."""
+        """The name of the family, for reports."""
         return self.family or self.build or ""
 
     def bytes(self) -> int | None:
-        """The budget. Raises UsageError."""
+        """The budget in bytes; None if none was given. Raises UsageError."""
         from tflm_planner.support.units import parse_size
 
         return None if self.budget is None else parse_size(self.budget)
@@ -167,7 +167,8 @@ def fit_command(arguments: FitArguments) -> None:
 
 
 def _numbers(option: str, words: str, kind: Callable[[str], N]) -> tuple[N, ...]:
-    """The numbers in "96,128"; none in "". Raises UsageError where one is none, or not above 0."""
+    """The numbers in a list such as "96,128"; "" gives an empty tuple. Raises UsageError if a word
+    is not a number, or if a number is not above 0 and below 10,000."""
     try:
         numbers = tuple(kind(word) for word in words.split(",") if word.strip())
     except ValueError as error:

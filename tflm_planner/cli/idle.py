@@ -1,9 +1,9 @@
-"""Options that would do nothing are errors: nobody is left to think that they did.
+"""An option that would have no effect is an error, so that nobody believes that it had one.
 
     tflm-plan in out --search none --ops PAD
     error: --ops does nothing here: it is for tiles; leave out --search none
 
-What an option needs is said by the command that has it. It must not know commands.
+Each command declares what its options need. It must not know commands.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _context: ContextVar[Any] = ContextVar("context", default=None)
 
 
 class RecordingCommand(typer.core.TyperCommand):
-    """A command that remembers what was given, and what was not, while it runs. Its help shows
-    nothing behind flags, which take no value."""
+    """A command that records, while it runs, which options were given. Its help shows no
+    placeholder for a value after flags, which take none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -32,7 +32,7 @@ class RecordingCommand(typer.core.TyperCommand):
                 parameter.metavar = ""
 
     def invoke(self, ctx: Any) -> Any:
-        """See the class."""
+        """Run the command with its context recorded."""
         before = _context.set(ctx)
         try:
             return super().invoke(ctx)
@@ -42,8 +42,8 @@ class RecordingCommand(typer.core.TyperCommand):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """options: what was perhaps given. met: whether they do something here. why: what they are
-    for, and what to add or to leave out."""
+    """A condition under which options have an effect. options: names of the options. met: whether
+    the condition holds. why: what the options are for, and what to add or to leave out."""
 
     options: tuple[str, ...]
     met: bool
@@ -51,7 +51,7 @@ class Need:
 
 
 def refuse_idle(needs: Iterable[Need]) -> None:
-    """UsageError for the first option that was given and would do nothing."""
+    """Raise UsageError for the first option that was given although its need is not met."""
     for need in needs:
         for option in need.options:
             if not need.met and was_given(option):
@@ -59,15 +59,15 @@ def refuse_idle(needs: Iterable[Need]) -> None:
 
 
 def refuse_both(*options: str) -> None:
-    """UsageError where more than one of these was given: each would undo the others."""
+    """Raise UsageError if more than one of these options was given: they exclude each other."""
     given = [option for option in options if was_given(option)]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} contradict each other; give one of them")
 
 
 def was_given(option: str) -> bool:
-    """Whether the command line says it, be it with the value that it has anyway. False outside of
-    a command."""
+    """Whether the option is on the command line, even if its value equals the default. False
+    outside of a command."""
     context = _context.get()
     if context is None:
         return False
@@ -79,8 +79,8 @@ def was_given(option: str) -> bool:
 
 
 def given_words(without: Collection[str]) -> tuple[str, ...]:
-    """The arguments and options of the running command as they were given, but for some options;
-    nothing outside of a command."""
+    """The arguments and options of the running command as they were given, except for the options
+    in `without`. Empty outside of a command."""
     context = _context.get()
     if context is None:
         return ()
@@ -99,6 +99,6 @@ def given_words(without: Collection[str]) -> tuple[str, ...]:
 
 
 def suggest(word: str, known: Collection[str]) -> str:
-    """A hint behind an unknown word: what is near, or what there is."""
+    """A hint that follows an unknown word: similar known words, or all known words."""
     near = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"

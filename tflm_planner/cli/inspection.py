@@ -1,4 +1,4 @@
-"""The command line of `inspect`: parses, calls `api`, prints.
+"""The command line of `inspect`: it parses arguments, calls `api` and prints.
 
 The fields of `InspectArguments` are the command line: names, types, defaults, help.
 """
@@ -58,7 +58,7 @@ class InspectArguments:
     as_json: AsJson = False
 
     def check(self) -> None:
-        """Raise UsageError where the options contradict each other, or nothing can be written."""
+        """Raise UsageError if options contradict each other, or if a file cannot be written."""
         from tflm_planner.support.files import check_writable
 
         refuse_both("--text", "--axes", "--json")
@@ -90,7 +90,7 @@ def inspect_command(arguments: InspectArguments) -> None:
 def _files(
     inspection: Inspection, arguments: InspectArguments, kernels: TargetKernels
 ) -> dict[Path, bytes]:
-    """What is written beside what is printed. Raises UsageError where that cannot be."""
+    """The files to write, by path. Raises UsageError if one cannot be written."""
     files: dict[Path, bytes] = {}
     if arguments.svg is not None:
         from tflm_planner.report.svg.memory_map import memory_map_svg
@@ -129,7 +129,7 @@ def _rows(source: Path, kernels: TargetKernels) -> bytes:
 
 
 def _print_inspection(inspection: Inspection, arguments: InspectArguments, target_id: str) -> None:
-    """Print what was asked for: axes, text, JSON, or the sheet for people."""
+    """Print what was asked for: axes, text form, JSON, or the summary for people."""
     from tflm_planner.model.text import to_text
     from tflm_planner.report.json.document import inspection_to_json
     from tflm_planner.report.text.axes import axes_text

@@ -3,10 +3,10 @@
     tflm-plan arena IN [--target T] [--json]  --> answered here, at once
     everything else, and whatever goes wrong  --> `app`, the whole command line
 
-typer, which reads the command line, takes longer to import (with pydantic some 0.15 s of processor
-time) than an arena to compute. So the plainest form of the one verb that scripts call for every
-model is read here; whatever else stands on the command line, or goes wrong, is left to `app`, which
-says so. A test holds that both print the same.
+typer parses the command line, but its import (with pydantic, about 0.15 s of processor time) takes
+longer than the computation of an arena. Scripts call `arena` for every model, so its plainest form
+is parsed here. Any other command line, and any error, is left to `app`, which reports the error. A
+test checks that both print the same.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def main() -> None:
 
 
 def plain_arena(words: Sequence[str]) -> str | None:
-    """What `arena` prints for these words; None where they are not its plainest form, or where
-    something is wrong with them."""
+    """What `arena` prints for these arguments. None if they are not its plainest form, or if
+    anything fails."""
     if len(words) < 2 or words[0] != "arena":
         return None
     names: list[str] = []
@@ -80,7 +80,7 @@ def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
 
 
 def _print(text: str) -> None:
-    """To stdout; where nobody reads any more, end as any filter does."""
+    """Print to stdout. If the reader has closed the pipe, exit with code 1 without a traceback."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

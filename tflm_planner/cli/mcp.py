@@ -1,4 +1,4 @@
-"""The command line of `mcp`: parses, serves."""
+"""The command line of `mcp`: it parses arguments and starts the server."""
 
 from __future__ import annotations
 

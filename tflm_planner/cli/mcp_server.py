@@ -2,8 +2,8 @@
 
     client <--JSON-RPC--> SDK --call--> one thread --> ServedTool
 
-One call is computed at a time, in a thread, so that the server answers pings meanwhile, and hears
-that the client cancels. It must not know what tools do.
+One call is computed at a time, in a thread, so that the server can meanwhile answer pings and
+receive cancellations. It must not know what tools do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ABOUT = (
 
 
 def make_server(workspace: Workspace) -> Server[Any]:
-    """The server of one folder's files."""
+    """A server whose tools read and write the files of one folder."""
     tools = {tool.name: tool for tool in TOOLS}
     one_at_a_time = anyio.Lock()
 
@@ -60,7 +60,7 @@ def make_server(workspace: Workspace) -> Server[Any]:
             answer = await anyio.to_thread.run_sync(
                 lambda: _call(tools[params.name], params.arguments or {}, workspace, caller)
             )
-            await anyio.lowlevel.checkpoint()  # a call that was cancelled ends here, without answer
+            await anyio.lowlevel.checkpoint()  # a cancelled call ends here, without an answer
         return answer
 
     return Server(
@@ -74,8 +74,8 @@ def make_server(workspace: Workspace) -> Server[Any]:
 
 @asynccontextmanager
 async def _interrupting(stop: Stop) -> AsyncGenerator[None]:
-    """Where what is awaited inside is cancelled, or ends, `stop` is interrupted. A thread inside is
-    waited for: it ends at its next step."""
+    """Interrupt `stop` when the body of this context is cancelled or ends. A worker thread that the
+    body awaits is still waited for; it ends when it next checks `stop`."""
 
     async def interrupt() -> None:
         try:
@@ -104,7 +104,7 @@ def _described(tool: ServedTool) -> sdk.Tool:
 def _call(
     tool: ServedTool, arguments: JsonValues, workspace: Workspace, caller: Caller
 ) -> sdk.CallToolResult:
-    """The answer of a tool, or what went wrong; a fault of ours is an answer too."""
+    """The answer of a tool, or its error. An internal error is an answer too."""
     try:
         values, is_error = tool.answer(arguments, workspace, caller), False
     except Exception as error:
@@ -120,7 +120,7 @@ def _text(values: JsonValues, *, is_error: bool) -> str:
 
 
 async def serve(workspace: Workspace) -> None:
-    """Answer until stdin ends."""
+    """Answer requests until stdin ends."""
     server = make_server(workspace)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())

@@ -2,8 +2,8 @@
 
     call (JSON) --parse--> document --> pipeline --> document --plain--> result (JSON)
 
-Each reads and writes files of one folder only. They are the same verbs as those of the command
-line, whose words they do not print. It must not know how calls arrive (`mcp_server`).
+Each tool reads and writes files of one folder only. The tools do what the verbs of the command line
+do, but give documents instead of printed text. It must not know how calls arrive (`mcp_server`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _KINDS = {1: "internal", 2: "usage", 4: "outputs differ", 5: "model"}
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder whose files tools may read and write, resolved."""
+    """The folder whose files tools may read and write. root: its resolved path."""
 
     root: Path
 
     def model(self, name: str) -> Path:
-        """The model of this name, there or still to be written. Raises UsageError where it would
-        lie elsewhere, or is no .tflite."""
+        """The path of a model, which exists or is still to be written. Raises UsageError if it is
+        outside the folder, or if its name does not end in .tflite."""
         return self._path(name, ".tflite")
 
     def target(self, name: str, *, lean: bool = False) -> Target:
@@ -53,7 +53,8 @@ class Workspace:
         return load_target(name, lean=lean)
 
     def _path(self, name: str, suffix: str) -> Path:
-        """A file of the folder, links followed, as seen from where the server runs."""
+        """The path of a file in the folder, with links followed, relative to the server's working
+        folder where possible."""
         try:
             found = (self.root / name).resolve()
         except (OSError, ValueError, RuntimeError) as error:
@@ -69,32 +70,32 @@ class Workspace:
 
 
 class CallCancelledError(Exception):
-    """Nobody waits for the answer any more."""
+    """The client has cancelled the call and no longer waits for the answer."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who waits for an answer. listener: hears what is being done. stop: is over once the call is
-    cancelled."""
+    """The client that waits for an answer. listener: is told what is being done. stop: `is_over`
+    becomes true when the call is cancelled."""
 
     listener: Progress
     stop: Stop
 
     def on_progress(self, words: str) -> None:
-        """Tell the caller. Raises CallCancelledError."""
+        """Report progress to the caller. Raises CallCancelledError."""
         self.check()
         self.listener(words)
 
     def check(self) -> None:
-        """Raise CallCancelledError where the call is cancelled."""
+        """Raise CallCancelledError if the call was cancelled."""
         if self.stop.is_over:
             raise CallCancelledError("the call was cancelled; nothing was written")
 
 
 @dataclass(frozen=True)
 class ServedTool:
-    """A tool. call, result: the types of its arguments and of what it gives. writes: whether it
-    writes a file. run: computes the result."""
+    """A tool. call: the type of its arguments. result: the type of its result. run: computes the
+    result. writes: whether it writes a file."""
 
     name: str
     about: str
@@ -116,13 +117,13 @@ class ServedTool:
     def answer(
         self, arguments: Mapping[str, Any], workspace: Workspace, caller: Caller
     ) -> JsonValues:
-        """The result. Raises PlannerError, and CallCancelledError."""
+        """Run the tool and return its result. Raises PlannerError and CallCancelledError."""
         call = parse(dict(arguments), self.call, f"arguments of {self.name}")
         return self.run(call, workspace, caller)
 
 
 def failure(error: Exception) -> JsonValues:
-    """What a tool answers in place of a result."""
+    """The document that a tool returns in place of a result when it fails."""
     code = error.exit_code if isinstance(error, PlannerError) else 1
     words = str(error) if isinstance(error, PlannerError) else f"{type(error).__name__}: {error}"
     kind: Any = _KINDS.get(code, "internal")
@@ -193,7 +194,8 @@ def plan(call: types.PlanCall, workspace: Workspace, caller: Caller) -> JsonValu
 
 
 def _command(call: types.PlanCall, source: Path, output: Path) -> tuple[str, ...]:
-    """The command line that this call stands for, without what the ladder's commands set."""
+    """The equivalent command line of this call, without the options that the commands of the ladder
+    set themselves."""
     words = ["tflm-plan", str(source), str(output), "--target", call.target]
     words += [] if call.budget is None else ["--budget", call.budget]
     words += ["--max-slowdown", f"{call.max_slowdown:g}"]
@@ -217,7 +219,7 @@ def _summary(report: Report) -> JsonValues:
 
 
 _KEPT = ("target", "arena", "fit", "verified", "tflm_only", "ladder", "paste", "notes")
-"""Keys of a report that a summary has too."""
+"""The keys of a report that its summary keeps."""
 
 TOOLS = (
     ServedTool(

@@ -1,8 +1,8 @@
-"""What the tools of `tflm-plan mcp` take and give, as types; the schemas that clients see come of
-them.
+"""The types of what the tools of `tflm-plan mcp` take and give. The schemas that clients see are
+made from them.
 
-Results are the documents of `--json` where these are short, and the parts of them that decide where
-they are long: a map of all operators is nothing to read for somebody who asks whether a model fits.
+A result is the document of `--json` where that is short, and otherwise its decisive parts: somebody
+who asks whether a model fits need not read a map of all operators.
 """
 
 from __future__ import annotations

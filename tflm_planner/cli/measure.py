@@ -1,4 +1,4 @@
-"""The command line of `measure`: parses, calls `device`, prints.
+"""The command line of `measure`: it parses arguments, calls `device` and prints.
 
 The fields of `MeasureArguments` are the command line: names, types, defaults, help.
 """
@@ -89,7 +89,7 @@ class MeasureArguments:
     verbose: Verbose = False
 
     def check(self) -> None:
-        """Raise UsageError where the options contradict each other, or nothing can be written."""
+        """Raise UsageError if options contradict each other, or if a report cannot be written."""
         from tflm_planner.device.measuring.report import RENDERERS
 
         refuse_silence()
@@ -118,7 +118,8 @@ class MeasureArguments:
         )
 
     def _power(self) -> Power | None:
-        """The power that was given, by a meter's record or as a figure."""
+        """The board's power, from the record of a current meter or as a given figure; None if
+        neither was given."""
         from tflm_planner.device.measuring.energy import metered_power, stated_power
 
         if self.current is not None:

@@ -1,7 +1,7 @@
-"""The command line of `plan`: one field an option, and the options of the pipeline that they make.
+"""The command line of `plan`: a field for each option, and the pipeline's options made from them.
 
-The fields are the command line: names, types, defaults, help. Heavy modules are imported when the
-options are made, so that `tflm-plan --help` answers in a blink.
+The fields are the command line: names, types, defaults, help. Heavy modules are imported only when
+the options are made, so that `tflm-plan --help` answers at once.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tflm_planner.tflm.targets import Target
 
 STREAM = Path("-")
-"""Stdin for IN, stdout for OUT."""
+"""As IN it means stdin, as OUT it means stdout."""
 _PLANNED = ".planned.tflite"
-"""What the name of OUT ends in where none is given."""
+"""The ending of OUT's name if no OUT is given."""
 
 _FIT = "What it must fit"
 _CHANGE = "What it may change"
@@ -217,7 +217,7 @@ class PlanArguments:
 
     @property
     def by_hand(self) -> bool:
-        """Whether tiles or loops are spelled out."""
+        """Whether the command line itself says which tiles or loops to make."""
         return bool(self.patch or self.split or self.loop)
 
     @property
@@ -232,7 +232,8 @@ class PlanArguments:
 
     @property
     def output(self) -> Path:
-        """Where the model is written: OUT, or a name made of IN's. Raises UsageError."""
+        """Where the model is written: OUT, or a path derived from IN. Raises UsageError if IN is
+        stdin and there is no OUT."""
         if self.destination is not None:
             return self.destination
         if self.reads_stdin:
@@ -240,7 +241,7 @@ class PlanArguments:
         return self.source.with_name(f"{self.source.stem}{_PLANNED}")
 
     def needs(self) -> Iterator[Need]:
-        """Options that do something only beside others."""
+        """The options that have an effect only in combination with others."""
         searched = not self.by_hand and self.search != "none"
         changed = searched or self.by_hand
         yield Need(("--search",), not self.by_hand, "--patch, --split and --loop say what is tiled")
@@ -282,7 +283,8 @@ class PlanArguments:
         )
 
     def _command(self) -> tuple[str, ...]:
-        """The command line, for others that allow more: without what they set themselves."""
+        """The command line from which a report derives commands that allow more. It lacks the
+        options that those commands set themselves."""
         changed = ("--io", "--firmware", "--ops", "--search", "--force")
         words = given_words(without=(*changed, "--quiet", "--verbose", "--json", "--report"))
         return ("tflm-plan", *words, *(() if self.writes_stdout else ("--force",)))

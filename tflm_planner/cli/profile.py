@@ -1,4 +1,4 @@
-"""The command line of `profile`: parses, calls `device`, prints.
+"""The command line of `profile`: it parses arguments, calls `device` and prints.
 
 The fields of `ProfileArguments` are the command line: names, types, defaults, help.
 """
@@ -73,7 +73,7 @@ class ProfileArguments:
     verbose: Verbose = False
 
     def needs(self) -> Iterator[Need]:
-        """Options that do something only beside others."""
+        """The options that have an effect only in combination with others."""
         models = bool(self.models)
         board = ("--port", "--baud", "--tiles", "--runs", "--again", "--timeout", "--verbose")
         yield Need(board, models, "nothing is measured; give models")
@@ -81,7 +81,8 @@ class ProfileArguments:
         yield Need(("--target", "--time-limit"), models and self.tiles, why)
 
     def check(self) -> None:
-        """Raise UsageError where the options contradict each other, or nothing can be written."""
+        """Raise UsageError if options contradict each other, if a file cannot be written, or if
+        there is nothing to do."""
         from tflm_planner.device.profiling.database import EXPORTERS
         from tflm_planner.support.files import check_writable
 
@@ -116,7 +117,7 @@ def profile_command(arguments: ProfileArguments) -> None:
 
 
 def _merge(database: ProfileDatabase, arguments: ProfileArguments) -> None:
-    """Take over what other databases have."""
+    """Copy the latencies of other databases into this one."""
     from tflm_planner.device.profiling.database import ProfileDatabase
 
     for path in arguments.merge or []:
@@ -159,7 +160,8 @@ def _add_tiles(
     seconds: float | None,
     on_progress: Callable[[str], None],
 ) -> None:
-    """The operators that a tile search weighs, whatever it finds."""
+    """Add to `shapes` every operator whose latency a search for tiles asks for, whatever the search
+    finds."""
     from tflm_planner.pipeline import api
 
     watched = shapes.watch(target)

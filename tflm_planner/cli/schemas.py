@@ -1,6 +1,6 @@
 """Writes the JSON schemas of all documents: `python -m tflm_planner.cli.schemas FOLDER`.
 
-types of documents --> schema/*.schema.json     committed; a test holds them equal
+types of documents --> schema/*.schema.json committed; a test checks that they agree
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def schemas() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write all of them."""
+    """Write all schemas into a folder."""
     for name, text in schemas().items():
         (folder / name).write_text(text, encoding="utf-8")
 

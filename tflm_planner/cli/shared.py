@@ -1,4 +1,4 @@
-"""What all commands share: their usual options, errors as exit codes, progress.
+"""What all commands share: common options, exit codes for errors, progress.
 
 It must not know commands, and imports nothing heavy.
 """
@@ -45,15 +45,16 @@ Tflm = Annotated[str | None, typer.Option("--tflm", help=TFLM_HELP, metavar="DAT
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
 _WIDTH = 100
-"""Columns where there is no terminal."""
+"""Columns of the text if it is not printed to a terminal."""
 _NARROWEST, _WIDEST = 60, 200
 
 A = TypeVar("A")
 
 
 def takes_fields_of(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
-    """A command whose parameters are the fields of a dataclass, given as one object: typer reads
-    names, types and defaults from a signature, which is made of the fields."""
+    """Make a command of a function that takes one object of the dataclass `kind`. typer reads
+    names, types and defaults of options from a signature, so the signature is built from the fields
+    of `kind`."""
 
     def decorate(command: Callable[[A], None]) -> Callable[..., None]:
         def command_with_options(**values: Any) -> None:
@@ -80,7 +81,8 @@ def takes_fields_of(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[.
 
 @contextmanager
 def exit_on_errors() -> Generator[None]:
-    """One line on stderr and the exit code of its class; no traceback, unless asked for."""
+    """Turn an exception into one line on stderr and the exit code of its class. There is no
+    traceback unless TFLM_PLAN_DEBUG is set."""
     try:
         yield
     except PlannerError as error:
@@ -89,7 +91,7 @@ def exit_on_errors() -> Generator[None]:
         fail("interrupted; nothing was written", 130)
     except (typer.Exit, BrokenPipeError):
         raise
-    except OSError as error:  # beyond the paths given: a temporary folder, a cache
+    except OSError as error:  # not of a path that was given: a temporary folder, a cache
         where = f" ({error.filename})" if error.filename else ""
         fail(f"the system refused: {error.strerror or error}{where}; is a disk full?", 2)
     except ModuleNotFoundError as error:  # of an install without dependencies (docs/install.md)
@@ -111,7 +113,7 @@ def exit_on_errors() -> Generator[None]:
 
 
 def fail(message: str, code: int) -> None:
-    """One line on stderr, and the exit code."""
+    """Print one line on stderr and exit with this code."""
     from tflm_planner.report.text.report import safe_text
 
     typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
@@ -120,7 +122,8 @@ def fail(message: str, code: int) -> None:
 
 @contextmanager
 def show_progress(quiet: bool, verbose: bool) -> Generator[Any]:
-    """A listener: lines on stderr when verbose; a spinner there from the first second on."""
+    """A function that takes progress messages. If verbose, it prints them on stderr; if stderr is a
+    terminal, it shows a spinner there from the first second on; else it is silent."""
     from tflm_planner.support.progress import silent
 
     if quiet or (not verbose and not sys.stderr.isatty()):
@@ -139,28 +142,27 @@ def _print_on_stderr(message: str) -> None:
 
 
 def width_of(stream: TextIO) -> int:
-    """Columns that text on a stream may take: those of the terminal, within reason."""
+    """Columns that text on a stream may take: those of the terminal, within limits."""
     if not stream.isatty():
         return _WIDTH
     return min(max(shutil.get_terminal_size((_WIDTH, 0)).columns, _NARROWEST), _WIDEST)
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def at_tflm(target: Target, day: str | None) -> Target:
-    """The target with the TFLM of a day, if one is named."""
+    """The target with the TFLM of the given day; unchanged if `day` is None."""
     from tflm_planner.tflm.versions import with_tflm
 
     return target if day is None else with_tflm(target, day)
 
 
 def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
-    """Operators that may be added to the firmware. names: those that are named, as in "PAD,SLICE";
-    "": as many as the firmware allows. Raises UsageError for names that TFLM does not have, which
-    would permit nothing."""
+    """The operators that may be added to the firmware. names: a list such as "PAD,SLICE"; "" means
+    all that `firmware` allows. Raises UsageError for a name that TFLM does not have."""
     from tflm_planner.cli.idle import suggest
     from tflm_planner.pipeline.options import operators_of
     from tflm_planner.tflm.allowed_operators import AllowedOperators
@@ -180,8 +182,8 @@ def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
 
 
 def check_reports(paths: Sequence[Path], suffixes: Collection[str], inputs: Iterable[Path]) -> None:
-    """UsageError unless each report can be written: it ends in one of `suffixes`, and is neither
-    named twice nor one of `inputs`."""
+    """Raise UsageError unless each report can be written: its name must end in one of `suffixes`,
+    and it must be neither given twice nor be one of `inputs`."""
     from tflm_planner.support.files import check_writable
 
     for i, path in enumerate(paths):
@@ -193,13 +195,13 @@ def check_reports(paths: Sequence[Path], suffixes: Collection[str], inputs: Iter
 def render_all(
     subject: A, paths: Iterable[Path], renderers: Mapping[str, Callable[[A], str]]
 ) -> dict[Path, bytes]:
-    """The reports to write at these paths, each as its suffix says."""
+    """The reports to write at these paths, each in the format of its suffix."""
     return {path: renderers[path.suffix](subject).encode("utf-8", "replace") for path in paths}
 
 
 def refuse_silence(*, with_json: bool = True) -> None:
-    """UsageError where --quiet is given with an option that asks for words. with_json: whether the
-    command has --json."""
+    """Raise UsageError if --quiet is combined with an option that asks for output. with_json:
+    whether the command has --json."""
     from tflm_planner.cli.idle import refuse_both
 
     refuse_both("--quiet", "--verbose")

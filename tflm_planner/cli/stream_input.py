@@ -1,4 +1,4 @@
-"""The command line of streamed input: parses, calls `api`, prints.
+"""The command line of `stream-input`: it parses arguments, calls `api` and prints.
 
 The fields of `StreamInputArguments` are the command line: names, types, defaults, help.
 """
@@ -89,7 +89,7 @@ class StreamInputArguments:
     verbose: Verbose = False
 
     def needs(self) -> Iterator[Need]:
-        """Options that do something only beside others."""
+        """The options that have an effect only in combination with others."""
         searched = self.search != "none"
         tiles = ("--ops", "--portable", "--workers")
         yield Need(tiles, searched, "it is for tiles of the back; leave out --search none")
@@ -121,7 +121,7 @@ class StreamInputArguments:
         )
 
     def _proof(self) -> VerifyOptions | None:
-        """How the pair is to be proved; None if it is not."""
+        """How the pair is to be verified; None with --no-verify."""
         from tflm_planner.pipeline import api
 
         return None if self.no_verify else api.VerifyOptions(seed=self.seed, inputs=self.inputs)
@@ -137,7 +137,7 @@ class StreamInputArguments:
 
 
 def add_to(app: typer.Typer) -> None:
-    """Give the application this module's commands."""
+    """Add this module's command to the program."""
     app.command("stream-input", cls=RecordingCommand)(stream_input_command)
 
 

@@ -1,7 +1,7 @@
-"""The command line of `verify`: parses, calls `api`, prints.
+"""The command line of `verify`: it parses arguments, calls `api` and prints.
 
-    verify A B      the two models against each other
-    verify MODEL    the plan that the model carries
+    verify A B      compares the two models
+    verify MODEL    checks the plan that the model carries
 
 The fields of `VerifyArguments` are the command line: names, types, defaults, help.
 """
@@ -54,7 +54,7 @@ class VerifyArguments:
     verbose: Verbose = False
 
     def check(self) -> None:
-        """Raise UsageError for options that do nothing, or contradict each other."""
+        """Raise UsageError for options that have no effect, or contradict each other."""
         refuse_silence()
         why = "a plan is judged for every input; name a second model to compare with"
         options = ("--seed", "--inputs", "--allow-inexact", "--verbose")

@@ -1,12 +1,12 @@
-"""Networks for a board: which fit, what their skips cost, and training them.
+"""Finds and trains networks for a board: which ones fit, and what their skips cost.
 
-`tflm-plan fit` reaches `fitting`; everything else is for Python, and needs no TensorFlow but in
-`training`. A network is a chain (`chains`), of a family or of a paper, and with numbers one of
-`networks`; every function here takes chains and gives chains or figures.
+`tflm-plan fit` uses `fitting`; everything else is for use from Python, and only `training` needs
+TensorFlow. A network without weights is a chain (`chains`), from a family or from a paper. With
+weights it is one of `networks`. Functions here take chains and give chains or figures.
 
-**Skips.** `selection` looks for those that the peak is made of. `residuals` takes them out, or puts
-others in their place (DERO, Mendis et al. 2024). ResNet8 needs 39,256 B; of its three skips two
-are to go, and with others in their place nothing is won:
+**Skips.** `selection` finds the skips that are alive at the peak. `residuals` removes them, or
+replaces them by others (DERO, Mendis et al. 2024). ResNet8 needs 39,256 B. Removing two of its
+three skips lowers that; replacing its skips does not:
 
 >>> from functools import partial
 >>> from tflm_planner.codesign.chains.papers import NETWORKS
@@ -23,9 +23,9 @@ are to go, and with others in their place nothing is won:
 >>> memory_of(reorganise(resnet8)).arena
 42208
 
-**From training to the board.** What training has and inference need not pay for is folded into the
-kernels (`folding`): normalisations, and skips around single convolutions. `evaluate` says in numpy
-what a network computes, so that a fold can be checked; `build` writes the model:
+**From training to the board.** Parts that only training needs are folded into the kernels
+(`folding`): normalisations, and skips around single convolutions. `evaluate` computes a network in
+numpy, so that a fold can be checked; `build` writes the model:
 
 >>> import numpy as np
 >>> from tflm_planner.codesign.networks.build import build_floats
@@ -39,8 +39,9 @@ what a network computes, so that a fold can be checked; `build` writes the model
 True
 >>> model = build_floats(folded)
 
-**Receptive fields.** Patches repeat what their windows share. `receptive_field` counts that,
-`redistribution` moves windows to layers after the patches (MCUNetV2, Lin et al. 2021):
+**Receptive fields.** Patches recompute pixels where their windows overlap. `receptive_field` counts
+these; `redistribution` moves large windows to the layers after the patches (MCUNetV2, Lin et al.
+2021):
 
 >>> from tflm_planner.codesign.chains.families import FAMILIES
 >>> from tflm_planner.codesign.chains.redistribution import redistribute_field
@@ -51,9 +52,9 @@ True
 >>> moved.changes
 ('layer 7: window 3 -> 1', 'layer 43: window 3 -> 5')
 
-**Search.** `joint.memory` judges whether a network fits, by bounds, by a plan, by tiles;
-`joint.evolution` searches a space of networks (`joint.space`) by that and by a score of yours, and
-`joint.search_svg` draws what it found:
+**Search.** `joint.memory` decides whether a network fits: by bounds, by a plan, or by tiles.
+`joint.evolution` searches a space of networks (`joint.space`) with this test and with a score that
+you supply, and `joint.search_svg` draws the result:
 
 >>> from tflm_planner.codesign.joint.memory import BoardLimits, FitQuestion, judge
 >>> limits = BoardLimits(load_target("nano33ble"), arena=24 * 1024)
@@ -64,6 +65,6 @@ False floor None
 True plan 22344
 
 **Training**, with TensorFlow: `training.loop` trains chains on images (`training.data`),
-`training.supernet` all networks of a space at once, and `training.rounding` writes what was trained
-as a model of int8 (docs/training.md).
+`training.supernet` trains all networks of a space at once, and `training.rounding` writes a trained
+network as an int8 model (docs/training.md).
 """

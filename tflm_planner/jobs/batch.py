@@ -1,13 +1,13 @@
-"""Many models, or a model with many sets of options, planned each by itself.
+"""Plans many models, or a model with many sets of options, each as a job of its own.
 
     PlanJob ... --engine--> BatchRow ... --each kept as it comes--> FOLDER/batch.sqlite
                    |                                                FOLDER/NAME.planned.tflite
                    `-- one that fails is a row that says why        FOLDER/NAME.html, NAME.json
 
-A job's key holds all that its result depends on (the model, the options, the files that they name,
-the version of this tool), so that a run which is started again plans only what is missing or has
-changed. What was refused stays refused; what failed is tried again. It must not know how jobs are
-run, nor how a summary looks.
+A job's key covers everything that its result depends on (the model, the options, the files that the
+options name, the version of this tool), so that a repeated run plans only what is missing or has
+changed. Jobs that were refused are not tried again; jobs that failed are. It must not know how jobs
+are run, nor how a summary looks.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from tflm_planner.support.version import __version__
 
 STORE = "batch.sqlite"
 PLANNED = ".planned.tflite"
-"""What the names of planned models end in."""
+"""The ending of the names of planned models."""
 REPORTS = (".html", ".json")
 
 
 @dataclass(frozen=True)
 class PlanJob:
-    """A model to plan. name: of its files, without endings. source: its path. label: the options
-    in words. digest: of those, and of the files that they name. version: of the tool that the
-    result is to come of."""
+    """A model to plan. name: the name of its files, without endings. source: the path of the model.
+    label: the options as words. digest: a digest of these words and of the files that they name.
+    version: the version of the tool that must compute the result."""
 
     name: str
     source: str
@@ -59,14 +59,14 @@ class PlanJob:
 
     @property
     def key(self) -> str:
-        """All that the result depends on."""
+        """A key made from everything that the result depends on."""
         model = hashlib.sha256(self.data).hexdigest()
         return " ".join((self.version, model, self.digest, self.name))
 
 
 @dataclass(frozen=True)
 class FinishedJob:
-    """What a job comes to. files: to be written, by their names in the folder."""
+    """The result of a job. files: what is to be written, by file name in the folder."""
 
     row: BatchRow
     files: Mapping[str, bytes]
@@ -74,8 +74,8 @@ class FinishedJob:
 
 @dataclass(frozen=True)
 class Batch:
-    """What was done. rows: of finished jobs, in the order of the jobs. unfinished: names of the
-    others. resumed: how many rows are those of an earlier run."""
+    """The outcome of a batch. rows: the rows of the finished jobs, in the order of the jobs.
+    unfinished: the names of the other jobs. resumed: how many rows come from an earlier run."""
 
     rows: tuple[BatchRow, ...]
     unfinished: tuple[str, ...] = ()
@@ -83,8 +83,8 @@ class Batch:
 
     @property
     def exit_code(self) -> int:
-        """130 if interrupted, 0 if all fit, else the gravest exit code of any model, in the order
-        1, 4, 5, 2, 3."""
+        """130 if interrupted, 0 if all models fit, else the gravest exit code of any model. From
+        gravest to least grave: 1, 4, 5, 2, 3."""
         if self.unfinished:
             return 130
         codes = {row.exit_code for row in self.rows}
@@ -92,7 +92,7 @@ class Batch:
 
 
 def options_digest(words: Sequence[str]) -> str:
-    """Of options in words, and of the files that they name."""
+    """A digest of the words of options, and of the files that they name."""
     digest = hashlib.sha256()
     for word in words:
         digest.update(word.encode("utf-8", "surrogateescape") + b"\0")
@@ -103,8 +103,8 @@ def options_digest(words: Sequence[str]) -> str:
 
 
 def model_paths(given: Sequence[Path]) -> list[Path]:
-    """The models: files as they are, of folders their .tflite files by name. Raises UsageError
-    where there are none."""
+    """The paths of the models: a file stands for itself, a folder for its .tflite files, sorted by
+    name. Raises UsageError if a folder has none, or if nothing was given."""
     paths: list[Path] = []
     for path in given:
         inside = sorted(path.glob("*.tflite")) if path.is_dir() else [path]
@@ -117,9 +117,9 @@ def model_paths(given: Sequence[Path]) -> list[Path]:
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
-    """A file name for each model: its stem or, where several share a stem, the stem with as many
-    parent folders as tell them apart. Raises UsageError where a model is named twice, or where two
-    differ in their ending alone."""
+    """A file name for each model: its stem or, if several models share a stem, the stem preceded by
+    as few parent folders as make it unique. Raises UsageError if a model is given twice, or if two
+    paths differ only in their ending."""
     parts = [(*path.resolve().parent.parts[1:], path.stem) for path in paths]
     for own, path in zip(parts, paths, strict=True):
         if parts.count(own) > 1:
@@ -128,7 +128,7 @@ def names_of(paths: Sequence[Path]) -> list[str]:
 
 
 def _depth(own: tuple[str, ...], parts: Sequence[tuple[str, ...]]) -> int:
-    """How many of the last parts of a path no other path ends in."""
+    """The smallest number of last parts of a path in which no other path ends."""
     return next(
         depth
         for depth in range(1, len(own) + 1)
@@ -144,9 +144,9 @@ def run_batch(
     *,
     fresh: bool = False,
 ) -> Batch:
-    """Plan each of the jobs that an earlier run in this folder has not finished. Ctrl-C ends it:
-    what was finished until then is kept. fresh: forget what an earlier run did. Raises UsageError
-    where the folder cannot be used."""
+    """Plan each job that an earlier run in this folder did not finish. Ctrl-C ends the run and
+    keeps what was finished by then. fresh: discard the results of an earlier run. Raises UsageError
+    if the folder cannot be used."""
     _check_folder(folder, fresh=fresh)
     with ResultStore(folder / STORE) as store:
         if fresh:
@@ -169,7 +169,7 @@ def run_batch(
 
 
 def plan_job(job: PlanJob) -> FinishedJob:
-    """Do a job, in whichever process this is."""
+    """Do a job in the current process."""
     if job.version != __version__:
         raise RuntimeError(f"this worker has tflm-plan {__version__}, the job is of {job.version}")
     started = time.monotonic()
@@ -192,7 +192,7 @@ def plan_job(job: PlanJob) -> FinishedJob:
 
 
 def _check_folder(folder: Path, *, fresh: bool) -> None:
-    """A folder that is empty, or an earlier run's. Raises UsageError."""
+    """Raise UsageError unless the folder is empty or holds an earlier run."""
     make_folder(folder)
     if not (folder / STORE).exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} holds files of something else; name an empty or a new folder")
@@ -201,7 +201,8 @@ def _check_folder(folder: Path, *, fresh: bool) -> None:
 
 
 def _kept(store: ResultStore, job: PlanJob, folder: Path) -> BatchRow | None:
-    """What an earlier run came to, unless it failed or its file is no longer there."""
+    """The row of a job from an earlier run. None if there is none, if the job failed, or if one of
+    its files is missing or has changed."""
     text = store.get(job.key)
     row = None if text is None else row_of(text)
     if row is None or row.outcome == "failed":
@@ -217,7 +218,7 @@ def _kept(store: ResultStore, job: PlanJob, folder: Path) -> BatchRow | None:
 def _keep(
     store: ResultStore, job: PlanJob, outcome: FinishedJob | JobFailure, folder: Path
 ) -> BatchRow:
-    """Write the files of a job, then its row."""
+    """Write the files of a job, then put its row into the database."""
     if isinstance(outcome, JobFailure):
         outcome = FinishedJob(_row_without_plan(job, "failed", outcome.reason, 1), {})
     write_files({folder / name: data for name, data in outcome.files.items()})

@@ -27,11 +27,11 @@ CSV_COLUMNS = (
     "name", "source", "options", "outcome", "target", "arena_before", "arena_after", "bound",
     "arena_limit", "slowdown", "file_bytes", "verified", "seconds", "file", "words",
 )  # fmt: skip
-"""See `BatchRow`: columns are its keys in JSON."""
+"""The columns are keys of `BatchRow` in JSON."""
 
 
 def render_batch(batch: Batch, width: int) -> str:
-    """For a terminal, ending in a line break."""
+    """The batch as text for a terminal, ending in a line break."""
     return "\n".join(_lines(batch, width)) + "\n"
 
 
@@ -57,7 +57,7 @@ def _table_line(cells: Sequence[str], widths: Sequence[int], verdict: str) -> st
 
 
 def summary_line(batch: Batch) -> str:
-    """How many there are of each outcome."""
+    """How many jobs have each outcome, in one line."""
     outcomes = Counter(row.outcome for row in batch.rows)
     parts = [f"{number} {outcome}" for outcome, number in outcomes.most_common()]
     parts += [f"{len(batch.unfinished)} not finished"] * bool(batch.unfinished)
@@ -67,7 +67,8 @@ def summary_line(batch: Batch) -> str:
 
 
 def _cells(row: BatchRow) -> tuple[str, ...]:
-    """Name, arena before and after, what was saved, and what it costs."""
+    """The cells of a row: name, arena before and after, the change of the arena and of the
+    instructions in percent."""
     name = shorten(row.name, _NAME)
     if row.arena_before is None or row.arena_after is None:
         return name, "", "", "", ""
@@ -80,7 +81,7 @@ def _cells(row: BatchRow) -> tuple[str, ...]:
 
 
 def batch_csv(batch: Batch) -> str:
-    """The header row, then one row a job."""
+    """CSV: a header row, then one row for each job."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
@@ -92,7 +93,7 @@ def batch_csv(batch: Batch) -> str:
 
 
 def batch_html(batch: Batch) -> str:
-    """A page with a row for each job, which leads to its own report."""
+    """An HTML page with a row for each job, which links to the job's own report."""
     columns = (
         Column("model", "link"),
         Column("options"),
@@ -122,7 +123,7 @@ def _html_row(row: BatchRow) -> Row:
 
 
 def batch_json(batch: Batch) -> str:
-    """See `batch_types`."""
+    """The JSON document of `batch_types`."""
     document = batch_to_json(__version__, list(batch.rows), list(batch.unfinished))
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
@@ -133,4 +134,4 @@ SUMMARIES: dict[str, Callable[[Batch], str]] = {
     "summary.csv": batch_csv,
     "summary.html": batch_html,
 }
-"""What is written of a batch into its folder."""
+"""The summary files that are written into the folder of a batch."""

@@ -1,5 +1,5 @@
-"""The document that programs read of `batch`, and what is kept of each of its jobs: every key, its
-type, its limits and its meaning."""
+"""The JSON document of `batch`, and the row that is kept for each job: every key with its type, its
+limits and its meaning."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def batch_to_json(version: str, rows: list[BatchRow], unfinished: list[str]) -> 
 
 
 def row_text(row: BatchRow) -> str:
-    """A row as it is kept."""
+    """A row as text for the database."""
     return msgspec.json.encode(row).decode()
 
 
 def row_of(text: str) -> BatchRow | None:
-    """A row that was kept; None where another version kept something else."""
+    """The row in a text of the database; None if another version wrote it in another form."""
     try:
         return msgspec.json.decode(text, type=BatchRow)
     except msgspec.MsgspecError:

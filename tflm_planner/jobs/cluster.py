@@ -4,9 +4,9 @@
     dask worker tcp://HOST:8786             on every machine that has tflm-planner
     tflm-plan ... --address tcp://HOST:8786
 
-Dask and not Ray: pure Python (4 MB that install everywhere, where Ray is 76 MB of compiled code for
-some systems), a scheduler that is one process, and jobs of dead workers go to others without a word
-of ours. It needs the extra `cluster`.
+It uses Dask rather than Ray. Dask is pure Python (4 MB that install everywhere, whereas Ray is 76
+MB of compiled code for some systems), its scheduler is one process, and it gives the jobs of dead
+workers to other workers without any code of ours. This module needs the extra `cluster`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SECONDS_TO_ANSWER = 10
 
 
 class ClusterEngine:
-    """See `JobEngine`: the workers of a Dask scheduler. Raises UsageError where Dask is not
-    installed, or nothing answers at the address."""
+    """A `JobEngine` that uses the workers of a Dask scheduler. Raises UsageError if Dask is not
+    installed, or if no scheduler answers at the address."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -44,8 +44,8 @@ class ClusterEngine:
     def results(
         self, work: Callable[[J], R], jobs: Sequence[J]
     ) -> Generator[tuple[int, R | JobFailure]]:
-        """See `JobEngine`. A job whose worker dies is begun anew by the scheduler, and given up
-        where that happens as often as its `allowed-failures` says."""
+        """See `JobEngine`. If the worker of a job dies, the scheduler starts the job again. It
+        gives the job up after as many deaths as its setting `allowed-failures` says."""
         futures = [self._client.submit(work, job, pure=False) for job in jobs]
         numbers = {future.key: number for number, future in enumerate(futures)}
         try:
@@ -56,14 +56,14 @@ class ClusterEngine:
                     yield number, future.result()
                 else:
                     yield number, JobFailure(f"{type(error).__name__}: {error}")
-                future.release()  # the scheduler need not keep what has arrived
+                future.release()  # the scheduler need not keep a result that has arrived
         finally:
-            with contextlib.suppress(Exception):  # it may be gone
+            with contextlib.suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(futures, force=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the cluster, which stays."""
+        """Disconnect from the cluster, which keeps running."""
         self._client.close()

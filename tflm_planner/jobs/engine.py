@@ -1,12 +1,12 @@
-"""Many independent jobs, run by whoever has time: what an engine does.
+"""The interface of an engine, which runs many independent jobs in parallel.
 
     jobs --> JobEngine --> (number of a job, its result or a `JobFailure`), as they come
                |-- LocalEngine      processes of this machine            (`processes`)
                `-- ClusterEngine    a Dask scheduler, by its address     (`cluster`)
 
-A job is plain data, and the work a function of a module, so that another process can be sent both.
-No job ends the others: an exception, and a process that dies, are the result of that job alone. It
-must not know what jobs are about.
+A job is plain data, and the work is a module-level function, so that both can be sent to another
+process. No job ends the others: if a job raises an exception or its process dies, only that job
+gets a `JobFailure`. It must not know what jobs are about.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 ATTEMPTS = 2
-"""How often a job is begun whose process dies: once more, since whatever ended the process (a
-system short of memory, somebody's kill) may not have been the job."""
+"""How often a job is started if its process dies. It gets a second attempt because the job may not
+have caused the death (the system may have been short of memory, or somebody may have killed the
+process)."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFailure:
-    """A job without a result. reason: in words."""
+    """What a job gives in place of a result. reason: why, in words."""
 
     reason: str
 
 
 class JobEngine(Protocol):
-    """Runs jobs. As a context manager: what it started ends with it."""
+    """Runs jobs. As a context manager, it ends at exit what it has started."""
 
     def results(
         self, work: Callable[[J], R], jobs: Sequence[J]
     ) -> Generator[tuple[int, R | JobFailure]]:
-        """The number of each job with its result, in the order in which they end. Whoever stops
-        to iterate ends the jobs under way."""
+        """The number of each job with its result, in the order in which the jobs end. Closing the
+        generator ends the running jobs."""
         ...
 
     def __enter__(self) -> Self: ...

@@ -4,8 +4,9 @@
     thread 2 -- job --> child 2 -- result --+--> queue --> whoever iterates
          `-- a child that dies: a new one, and the job again
 
-A pool of the standard library breaks as a whole where one process dies, and does not say which job
-did it. Here each child has one job at a time. Ctrl-C reaches the parent alone (`children`).
+A process pool of the standard library breaks as a whole when one process dies, and does not say
+which job that process had. Here each child has one job at a time. Ctrl-C reaches only the parent
+(see `children`).
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from tflm_planner.support.frames import Failure, read_frame, write_frame
 
 _WORKER = "tflm_planner.jobs.worker"
 _POLL = 0.2
-"""Seconds after which whoever waits for a result notices Ctrl-C on systems where a queue does not
-wake."""
+"""Seconds between checks for Ctrl-C while waiting for a result, for systems on which Ctrl-C does
+not wake a waiting queue."""
 _LAST_WORDS = 300
-"""Letters that are told of what a child that died had printed."""
+"""How many of the last letters that a dead child printed are reported."""
 
 
 class LocalEngine:
-    """See `JobEngine`: `workers` processes, which end with the engine."""
+    """A `JobEngine` that uses `workers` processes of this machine."""
 
     def __init__(self, workers: int, imports: Sequence[str] = ()) -> None:
         self._workers, self._imports = workers, (_WORKER, *imports)
@@ -63,12 +64,13 @@ class LocalEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing: children end with the iteration that started them."""
+        """Do nothing: children end with the iteration that started them."""
 
 
 @dataclass
 class _JobRun:
-    """Jobs that are being done. is_over: nothing more is to be begun."""
+    """The jobs of one call of `results`, shared by its threads. is_over: no further job is to be
+    started."""
 
     work: Callable[[Any], Any]
     jobs: Sequence[Any]
@@ -80,13 +82,13 @@ class _JobRun:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next_result(self) -> tuple[int, Any]:
-        """Wait for the next result: the job's number and what it gave."""
+        """Wait for the next result: the job's number and its result."""
         while True:
             with contextlib.suppress(queue.Empty):
                 return self.finished.get(timeout=_POLL)
 
     def feed(self, child: _JobProcess) -> None:
-        """Have a child do jobs, one after the other, as long as there are any."""
+        """Give a child one job after another, as long as there are any."""
         while (number := self._take()) is not None:
             result = self._do(child, self.jobs[number])
             if self.is_over:
@@ -117,7 +119,8 @@ class _ChildDiedError(Exception):
 
 
 class _JobProcess:
-    """A process that does one job at a time; started for the first one, and anew where it died."""
+    """A process that does one job at a time. It is started for the first job, and again after it
+    died."""
 
     def __init__(self, imports: Sequence[str]) -> None:
         self._imports = imports
@@ -127,14 +130,14 @@ class _JobProcess:
         self._errors: Any = None
 
     def do(self, work: Callable[[Any], Any], job: Any) -> Any:
-        """The result, or a JobFailure. Raises _ChildDiedError."""
+        """Do a job and return its result, or a JobFailure. Raises _ChildDiedError."""
         process = self._running()
         try:
             write_frame(process.stdin, (work, job))
             answer = read_frame(process.stdout)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
             raise _ChildDiedError(self._epitaph()) from None
-        except Exception as error:  # of pickling, before anything is sent
+        except Exception as error:  # pickling failed before anything was sent
             return JobFailure(f"it cannot be sent to a process: {error}")
         return JobFailure(answer.reason) if isinstance(answer, Failure) else answer
 
@@ -151,9 +154,10 @@ class _JobProcess:
             return self._process
 
     def _epitaph(self) -> str:
-        """How it ended, and what it said last; then it is gone, and the next job starts another."""
+        """How the process ended and what it printed last. This also closes the process, so that the
+        next job starts another."""
         with self._lock:
-            self._process.kill()  # where it only closed its pipes
+            self._process.kill()  # in case it only closed its pipes
             code = self._process.wait()
             self._errors.seek(0)
             words = self._errors.read().decode("utf-8", "replace").strip()[-_LAST_WORDS:]
@@ -162,14 +166,15 @@ class _JobProcess:
         return f"{how}{': ' * bool(words)}{words}"
 
     def end(self) -> None:
-        """End it, whatever it does. Whoever waits for its answer is told that it died."""
+        """Kill the process, whatever it does. A thread that waits for its answer gets
+        _ChildDiedError."""
         with self._lock:
             self._is_over = True
             if self._process is not None:
                 self._process.kill()
 
     def close(self) -> None:
-        """Close what is open to it, once it has ended."""
+        """Wait until the process has ended, and close its streams."""
         with self._lock:
             if self._process is None:
                 return

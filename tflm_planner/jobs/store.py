@@ -1,9 +1,9 @@
-"""Results in a SQLite file, so that a run that was ended goes on where it was.
+"""Keeps results in a SQLite file, so that a run that was ended can be resumed.
 
     key of a job (what its result depends on) --> result, as JSON
 
-Each result is a transaction of its own: whatever ends a run, all finished results are kept. One run
-at a time holds a file; another that wants it is told so. It must not know what results are about.
+Each result is a transaction of its own: however a run ends, all finished results are kept. Only one
+run at a time can use a file; a second one gets an error. It must not know what results are about.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ CREATE TABLE result (key TEXT PRIMARY KEY, document TEXT NOT NULL) WITHOUT ROWID
 
 
 class ResultStore:
-    """An open file of results. Raises UsageError where it is no such file, cannot be used, or is
-    used by another run."""
+    """An open file of results. Raises UsageError if the file is not one of results, cannot be used,
+    or is in use by another run."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             self._db = sqlite3.connect(path, timeout=1, isolation_level=None)
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            self._db.execute("BEGIN EXCLUSIVE")  # and held until the file is closed
+            self._db.execute("BEGIN EXCLUSIVE")  # the lock is held until the file is closed
             self._db.execute("COMMIT")
             self._check()
         except sqlite3.OperationalError as error:
@@ -57,19 +57,19 @@ class ResultStore:
             )
 
     def get(self, key: str) -> str | None:
-        """The result of a job, if it has one."""
+        """The result of the job with this key; None if there is none."""
         row = self._db.execute("SELECT document FROM result WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
     def put(self, key: str, document: str) -> None:
-        """Keep the result of a job, in place of one that it had."""
+        """Store the result of a job. It replaces an earlier one."""
         try:
             self._db.execute("INSERT OR REPLACE INTO result VALUES (?, ?)", (key, document))
         except sqlite3.Error as error:
             raise UsageError(f"cannot write {self._path}: {error}") from error
 
     def clear(self) -> None:
-        """Forget all results."""
+        """Delete all results."""
         self._db.execute("DELETE FROM result")
 
     def __len__(self) -> int:

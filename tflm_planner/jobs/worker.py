@@ -1,7 +1,7 @@
 """The child process of `processes`: `python -m tflm_planner.jobs.worker`.
 
-It reads frames of a function and a job, and answers each with the result, until standard input
-ends.
+It reads frames that hold a function and a job, and answers each with the result, until standard
+input ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tflm_planner.support.frames import Failure, read_frame, write_frame
 
 def main() -> None:
     """Serve until standard input ends."""
-    # Libraries print to descriptor 1 too; frames keep a copy of it for themselves.
+    # Libraries also print to descriptor 1, so answers go to a copy of it and prints to stderr.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:
@@ -24,7 +24,7 @@ def main() -> None:
             return
         try:
             write_frame(answers, work(job))
-        except Exception as error:  # of the work, or of a result that cannot be sent
+        except Exception as error:  # from the work, or because its result cannot be sent
             write_frame(answers, Failure(f"{type(error).__name__}: {error}"))
 
 

@@ -1,12 +1,12 @@
-"""What the commands do, as functions of files and options: `plan`, `stream_input`, `inspect`,
-`problem`, `arena`, `compare`, `check_equal`, `check_plan`.
+"""The commands as functions of files and options: `plan`, `stream_input`, `inspect`, `problem`,
+`arena`, `compare`, `check_equal`, `check_plan`.
 
-    cli, device, tests, benchmarks --options--> api      every option there is
+    cli, device, tests, benchmarks --options--> api      has every option
     users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
                                                          package, and stable
 
-It reads and writes files; the modules that it calls do the rest. What only looks is in `read_only`,
-which starts at once.
+This module reads and writes files; the modules that it calls do the rest. Functions that only read
+are in `read_only`, which imports little and starts at once.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ __all__ = [
 ]  # fmt: skip
 
 WriteBeside = Callable[[Report], Mapping[Path, bytes]]
-"""Report -> files, by their paths."""
+"""Report -> further files to write, by path."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +131,15 @@ def plan(
 ) -> PlanResult:
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
-    `beside` gives more files to write of the report: all of them appear with the model, or none.
-    `on_progress` is told what is being done. Raises UsageError, ModelError, or
-    OutputsDifferError (then nothing was written). A tiling found not to be equal is refused, which
-    the report says, and the next best is made. A result over budget is written and returned: ask
-    `report.fits`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
-    says so; pressed again, it ends the proof too, with KeyboardInterrupt. Once the proof is done it
-    ends what is looked for beyond the result, which is written. Another thread ends the search by
-    `stop.interrupt()`; what `on_progress` or `beside` raises ends all, and nothing is written.
+    `beside` makes further files from the report; either all of them appear together with the model,
+    or none. `on_progress` is told what is being done. Raises UsageError, ModelError, or
+    OutputsDifferError (then nothing was written). A tiling whose outputs differ is refused, the
+    report says so, and the next best one is made. A result that exceeds the budget is still written
+    and returned; `report.fits` tells. The first Ctrl-C ends the search: the best result so far is
+    proved, and `report.stopped` says so. A second one ends the proof with KeyboardInterrupt. After
+    the proof, Ctrl-C only ends the search for what further permissions reach, and the result is
+    written. Another thread can end the search with `stop.interrupt()`. An exception from
+    `on_progress` or `beside` ends everything, and nothing is written.
     """
     options = options or PlanOptions()
     if destination is not None:
@@ -198,8 +199,8 @@ def _plan(
 
 
 def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TilePermission | None:
-    """What tiling may do, as far as it can be proved here. Raises ModelError where nothing could
-    be; starts to compile what a search for tiles needs."""
+    """The part of the tile permission whose results can be proved here. Raises ModelError if no
+    result could be proved. Also starts to compile the code that a search for tiles needs."""
     tiles = options.tiles
     if options.verify is not None and (tiles is None or tiles.dialect):
         refuse_unrunnable(model, options.target)
@@ -212,7 +213,7 @@ def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TileP
 
 @contextmanager
 def _search(stop: Stop) -> Generator[Stop]:
-    """Searches inside also end with Ctrl-C."""
+    """A context in which Ctrl-C ends searches by `stop`."""
     try:
         with heeding(stop):
             yield stop
@@ -222,9 +223,10 @@ def _search(stop: Stop) -> Generator[Stop]:
 
 @dataclass(frozen=True)
 class SplitResult:
-    """A model split for streamed input. before: bytes of arena of the model as it came. stopped:
-    why the search was cut short, if it was. terms: of the proof for every input; None if it was
-    not asked for."""
+    """A model split for streamed input. pair: its two halves. before: bytes of arena of the
+    original model. verdict: the runtimes' verdict on the pair; None if no proof was asked for.
+    stopped: why the search was cut short, or None. terms: the proof for every input; None if no
+    proof was asked for."""
 
     pair: StreamedPair
     before: int
@@ -244,7 +246,7 @@ def stream_input(
 
     destinations: paths of front and back. header: path of the C++ header that runs them. Raises
     UsageError, ModelError, or OutputsDifferError (then nothing was written); a split whose outputs
-    differ is refused, `pair.refused` says so, and the next best is made.
+    differ is refused and listed in `pair.refused`, and the next best one is made.
     """
     options = options or StreamOptions()
     paths = [*(destinations or ()), *([header] if header is not None else [])]
@@ -291,8 +293,8 @@ def _split(
 
 
 def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Problem, Plan]:
-    """The planning problem of a model in its own order, and the plan that TFLM runs it with: the
-    one it carries, or TFLM's own."""
+    """The planning problem of a model in its own operator order, and the plan that TFLM uses: the
+    one that the model carries, or TFLM's own."""
     options = options or MemoryOptions()
     model = read_model(load(source))
     timeline = timeline_of(model, options.kernels.scratch_of)
@@ -308,9 +310,9 @@ def compare(
     on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> Comparison:
-    """What a model needs on each target, as it is and by the ways that `columns` name. Nothing is
-    written, and plans are not run. Ctrl-C, or another thread by `stop`, ends the searches; the
-    result says so."""
+    """What a model needs on each target for each kind of plan in `columns`. Nothing is written, and
+    plans are not run. Ctrl-C, or another thread with `stop`, ends the searches, and the result says
+    so."""
     data = load(source)
     with _search(stop or Stop()) as stop:
         search = CellSearch(tuple(columns), stop, on_progress, workers)
@@ -323,13 +325,13 @@ def check_equal(
     options: VerifyOptions | None = None,
     on_progress: Progress = silent,
 ) -> Verdict:
-    """Compare two models bit by bit on the runtimes that are here."""
+    """Compare two models bit by bit on the runtimes that are installed here."""
     return verify(load(original), load(result), options, on_progress)
 
 
 def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdict, Arena]:
-    """Judge the plan that a model carries, whoever made it, for a target (Cortex-M4 with CMSIS-NN
-    if none is given), and the arena as `arena` gives it."""
+    """The verdict on the plan that a model carries, from any tool, for a target (default: Cortex-M4
+    with CMSIS-NN), and the arena as `arena` gives it."""
     kernels = kernels_of(target)
     data = load(source)
     model, _ = read_any(data, to_look_at=False)
@@ -337,5 +339,5 @@ def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdic
 
 
 def _paths(source: Source) -> tuple[Path, ...]:
-    """The files that are read, and must not be written."""
+    """The input files, which must not be overwritten."""
     return () if isinstance(source, (bytes, NamedModel)) else (Path(source),)

@@ -4,9 +4,9 @@
     planned = tp.plan("vww.tflite", target="nano33ble", tile=tp.Tile(max_slowdown=1.10))
     planned.save("vww_planned.tflite")
 
-Everything here is typed, tested and kept; what lies in the packages below may change. Each function
-makes the options of its keywords and calls the verb of the same name in `api`, which has all
-options there are and serves the command line.
+Everything here is typed, tested and stable; the packages below may change. Each function turns its
+keywords into options and calls the function of the same name in `api`, which has all options and
+serves the command line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 def names_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The function, whose errors name keywords where those of the command name options."""
+    """Decorate a function so that its errors name keywords instead of command-line options."""
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -55,15 +55,14 @@ def names_keywords(function: Callable[Parameters, Result]) -> Callable[Parameter
 
 @dataclass(frozen=True)
 class Tile:
-    """Permission to compute parts of the model in tiles (and in loops, where operators for them
-    may be used).
+    """Permission to compute parts of the model in tiles (and in loops, if operators for them may be
+    used).
 
     max_slowdown: instructions allowed, relative to the model as it was given; 1.10 is 10 % more.
-    operators: which operators the result may use besides those that the model uses already, so
-    that the firmware must register them: "own" for none, "all", or their names. None: what
-    `firmware` permits.
-    portable: whether every TFLite runtime must run the result, and not TFLM alone.
-    objective: the bytes to lower, of the whole arena or of its head.
+    operators: which operators the result may use in addition to those of the model, so that the
+    firmware must register them: "own" for none, "all", or their names. None: those that `firmware`
+    permits. portable: whether every TFLite runtime must be able to run the result, not only TFLM.
+    objective: whether to lower the bytes of the whole arena, or of its head.
 
     >>> from tflm_planner import Tile, plan
     >>> fast = Tile(max_slowdown=1.0)
@@ -85,13 +84,13 @@ class Planned:
     data: bytes
     """The file's bytes."""
     report: Report
-    """All there is to say about it; sizes in bytes."""
+    """The report on the plan. All sizes are bytes."""
     source: Path | None = None
-    """The path that it was read from, if it was."""
+    """The path from which the model was read; None if it was given as bytes."""
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the model, whole or not at all. Raises UsageError where `path` exists (unless
-        `force`), is the source, or cannot be written.
+        """Write the model, either completely or not at all. Raises UsageError if `path` exists
+        (unless `force`), is the source, or cannot be written.
 
         >>> from tempfile import TemporaryDirectory
         >>> from tflm_planner import arena, plan
@@ -108,21 +107,21 @@ class Planned:
 
 @dataclass(frozen=True)
 class StreamedInput:
-    """A model in two, whose input comes row by row."""
+    """A model split in two files, whose input comes row by row."""
 
     front: bytes
-    """The bytes of the first file."""
+    """The bytes of the front's file."""
     back: bytes
-    """The bytes of the second."""
+    """The bytes of the back's file."""
     target: Target
-    """What it was split for."""
+    """The target for which it was split."""
     name: str
-    """What the C++ namespace is called after."""
+    """The name from which the C++ namespace is made."""
     _result: api.SplitResult = field(repr=False)
 
     @property
     def bytes_before(self) -> int:
-        """Bytes of arena of the model as it came."""
+        """Bytes of arena of the original model."""
         return self._result.before
 
     @property
@@ -132,12 +131,12 @@ class StreamedInput:
 
     @property
     def slowdown(self) -> float:
-        """Instructions of both, relative to the original."""
+        """Instructions of front and back together, relative to the original."""
         return self._result.pair.slowdown
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the runtimes, on the pair; None where no proof was asked for."""
+        """The runtimes' verdict on the pair; None if no proof was asked for."""
         return self._result.verdict
 
     def save(
@@ -148,7 +147,7 @@ class StreamedInput:
         *,
         force: bool = False,
     ) -> None:
-        """Write both files, and the C++ header that runs them. Raises UsageError where one of them
+        """Write both files, and the C++ header that runs them. Raises UsageError if one of them
         exists (unless `force`) or cannot be written."""
         code = render_header(self._result.pair, self.name, self.target).encode()
         files = [(Path(front), self.front), (Path(back), self.back)]
@@ -177,22 +176,23 @@ def plan(
     workers: int = defaults.WORKERS,
     on_progress: Progress = silent,
 ) -> Planned:
-    """Plan a model for a target: the same bits in less memory, proved on the runtimes here.
+    """Plan a model for a target: the result computes the same bits in less memory, which is proved.
 
-    target: a target's id, a board's id or a TOML file (`tflm-plan targets` lists them).
-    budget: bytes of arena that are enough ("256K" is understood; a board's SRAM if not given): of
-    the ways that keep to it the fastest is taken, else the smallest; `report.fits` says which.
-    tile: what tiles and loops may cost and need; None computes every operator whole. firmware: what
-    it may become; "as-is" stays as it is, "more-ops" may register more operators, "lean" may take
-    the lean library and more operators. io: "int8" drops conversions at inputs and outputs;
-    `report.converted` says what the application converts then. strip: drop from the file what the
-    runtime does not read. verify: False skips the proof for every input and the runs on LiteRT and
-    TFLM. inputs: how many random inputs those runs compare. seed: of these inputs, and of the
-    search. time_limit: seconds after which the search ends with the best so far (None: when all is
-    tried, which gives the same file on any machine). workers: processes that search.
+    target: a target's id, a board's id or a TOML file (`tflm-plan targets` lists them). budget:
+    bytes that the arena may take, also as "256K"; default is a board's SRAM. The fastest result
+    within the budget is taken, or else the smallest; `report.fits` tells which. tile: what tiles
+    and loops may cost and need; None computes every operator as a whole. firmware: how the firmware
+    may change: "as-is" not at all, "more-ops" may register more operators, "lean" may also use the
+    lean library. io: "int8" drops conversions at inputs and outputs; `report.converted` lists the
+    values that the application then converts. strip: drop from the file what the runtime does not
+    read. verify: False skips the proof for every input and the runs on LiteRT and TFLM. inputs: how
+    many random inputs those runs compare. seed: the seed of these inputs and of the search.
+    time_limit: seconds after which the search ends with the best result so far; None searches until
+    everything is tried, which gives the same file on any machine. workers: the number of processes
+    of the search.
 
-    Raises UsageError, ModelError (damaged, or not to be run), OutputsDifferError, or
-    UnsoundPlanError (a fault of this tool, found before anything is written).
+    Raises UsageError, ModelError (the model is damaged, or cannot be run), OutputsDifferError, or
+    UnsoundPlanError (an error of this tool that was found before anything was written).
 
     >>> from tflm_planner import plan
     >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", verify=False)
@@ -219,8 +219,8 @@ def plan(
 
 @names_keywords
 def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Arena:
-    """The smallest arena of a model on a target, in bytes, with its parts; with the plan that the
-    model carries, if it does. Raises UsageError or ModelError.
+    """The smallest arena in which a model runs on a target, in bytes, with its parts. If the model
+    carries a plan, it is used. Raises UsageError or ModelError.
 
     >>> from tflm_planner import arena
     >>> found = arena("tests/models/cnn_int8.tflite", target="nano33ble")
@@ -232,8 +232,8 @@ def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Aren
 
 @names_keywords
 def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Inspection:
-    """A model as TFLM runs it on a target: its memory map, its arena, the limits of its head, and
-    what is to be known about it (`notes`). Raises UsageError or ModelError.
+    """Inspect a model as TFLM runs it on a target: its memory map, its arena, lower bounds of its
+    head, and notes. Raises UsageError or ModelError.
 
     >>> from tflm_planner import inspect
     >>> found = inspect("tests/models/cnn_int8.tflite", target="nano33ble")
@@ -251,8 +251,8 @@ def verify(
     inputs: int = defaults.INPUTS,
     seed: int = defaults.SEED,
 ) -> Verdict:
-    """Compare the outputs of two models bit by bit on the runtimes that are here: LiteRT's
-    reference kernels, and real TFLM on Linux x86-64. Raises UsageError or ModelError.
+    """Compare the outputs of two models bit by bit on the installed runtimes: LiteRT's reference
+    kernels, and real TFLM on Linux x86-64. Raises UsageError or ModelError.
 
     >>> from tflm_planner import verify
     >>> verify("tests/models/cnn_int8.tflite", "tests/models/cnn_int8.tflite", inputs=1).proved
@@ -273,10 +273,11 @@ def stream_input(
     verify: bool = True,
     on_progress: Progress = silent,
 ) -> StreamedInput:
-    """Split a model in two so that its input comes a few rows at a time and is never in memory
-    whole. rows: of the image at a time (None: the fewest). end: the front's last operator, by its
-    position in the file (None: where the least memory is needed). tile: what may be tiled in the
-    back. Raises UsageError, ModelError (the input cannot be streamed), or OutputsDifferError.
+    """Split a model in two so that its input comes a few rows at a time and is never in memory as a
+    whole. rows: rows of the image at a time (None: the fewest possible). end: the front's last
+    operator, by its position in the file (None: the one that needs the least memory). tile:
+    permission for tiles in the back. Raises UsageError, ModelError (the input cannot be streamed),
+    or OutputsDifferError.
 
     >>> from tflm_planner import stream_input
     >>> pair = stream_input("tests/models/cnn_int8.tflite", target="nano33ble", verify=False)
@@ -300,7 +301,7 @@ def stream_input(
 def _permission(
     tile: Tile, firmware: Firmware = "as-is", workers: int = defaults.WORKERS
 ) -> api.TilePermission:
-    """A permission as the pipeline takes it. Raises UsageError for values that it cannot have."""
+    """The permission as an option of the pipeline. Raises UsageError for invalid values."""
     return api.TilePermission(
         max_slowdown=tile.max_slowdown,
         dialect=not tile.portable,

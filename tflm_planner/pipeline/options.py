@@ -1,12 +1,12 @@
-"""All options of the pipeline, as one tree; each part receives only its own piece.
+"""All options of the pipeline as one tree. Each part of the pipeline receives only its own branch.
 
     PlanOptions ----- search: MemoryOptions     target, order, offsets       -> memory_plan, write
                  |--- tiles: TilePermission     tiles and loops, if any      -> candidates
                  `--- verify: VerifyOptions     proof, if any                -> prove
     StreamOptions --- search, tiles             the same, for both halves    -> stream_input
 
-The command line makes such a tree in `cli`, the public functions theirs in `interface`. Defaults
-that those show as well are in `support/defaults`.
+`cli` makes such a tree from the command line, `interface` from the keywords of the public
+functions. Defaults that both of these show are in `support/defaults`.
 """
 
 from __future__ import annotations
@@ -33,54 +33,56 @@ from tflm_planner.verification import Options as VerifyOptions
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
 """What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
 IoTypes = Literal["keep", "int8"]
-"""Types of a model's inputs and outputs: as they are, or those inside, which mostly are int8."""
+"""Types of a model's inputs and outputs: as they are, or those used inside the model, mostly
+int8."""
 IO_TYPES: tuple[str, ...] = get_args(IoTypes)
 Firmware = Literal["as-is", "more-ops", "lean"]
-"""What the firmware may become: nothing else; one that registers more operators; one with the lean
-library, and more operators."""
+"""How the firmware may change: not at all; it may register more operators; or it may also use the
+lean library."""
 MOST_SLOWDOWN = 1000
-"""A limit on instructions, relative to the original, that no tiling reaches."""
+"""The largest slowdown that can be set. No tiling reaches it."""
 ORDERS: tuple[str, ...] = get_args(OrderMethod)
 
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """How operators are ordered and buffers placed, and for which target. The pipeline itself sets
-    what follows `strip`."""
+    """How operators are ordered and buffers placed, and for which target. The fields after `strip`
+    are set by the pipeline itself."""
 
     order: OrderMethod = "best"
-    """How an order of the operators is looked for: one of ORDERS."""
+    """The search for an operator order: one of ORDERS."""
     allocator: str = "best"
-    """How offsets are looked for: one of ALLOCATORS."""
+    """The search for offsets: one of ALLOCATORS."""
     time_limit: float | None = None
-    """Seconds for all searching, tiles included. None: until everything is tried, which is counted,
-    so that the same comes out on any machine."""
+    """Seconds for all searches, including tiles. None: searches end by counted work, so that the
+    result is the same on any machine."""
     seed: int = defaults.SEED
-    """Of every random choice."""
+    """Seed of all random choices."""
     kernels: TargetKernels = field(default_factory=kernels_of)
     """The target, with the scratch and the contracts of its kernels."""
     overlap: bool = True
-    """Whether results may overlap operands where those contracts allow it."""
+    """Whether results may overlap operands where the contracts of `kernels` allow it."""
     spellings: SpellingPermission | None = None
-    """How much slower operators may be spelled for that (`tiling.spellings`). None: none is."""
+    """How much slower the model may become by other spellings of operators, to save memory
+    (`tiling.spellings`). None: spellings stay."""
     strip: Stripping = "nothing"
-    """What is dropped from the file in the end (`write`)."""
+    """What is dropped from the file at the end (`write`)."""
     bind_views: bool = False
-    """Whether views must be taken: SLICE and CONCATENATION then copy onto themselves, and the
-    dialect drops them."""
+    """Whether a plan must place every view inside the tensor that it is a view of. SLICE and
+    CONCATENATION then copy bytes onto themselves, and the dialect drops these operators."""
     in_dialect: bool = False
-    """Whether the file leaves out views."""
+    """Whether the file will be in the TFLM dialect, without the operators that make views."""
     states: tuple[tuple[int, int], ...] = ()
-    """(input, output) of the main graph, by position: the output is laid over the input, so that
-    the next invoke finds there what this one left."""
+    """(input, output) of the main graph, by position. The output must lie at the offset of the
+    input, so that the next invoke finds there what this one wrote."""
     recipe: PlanRecipe | None = None
-    """Of a plan to begin with, so that none comes out that is worse; it needs no time."""
+    """How to make a first plan quickly. The final plan is never worse than this one."""
     exact_effort: float = 1.0
-    """Of exact packing, relative to the usual one."""
+    """Effort of exact packing, relative to the default."""
 
     @property
     def input_overlaps_of(self) -> InputOverlapRule:
-        """Which results may overlap operands, as far as it is wanted."""
+        """Which results may overlap operands; none if `overlap` is off."""
         return self.kernels.input_overlaps_of if self.overlap else no_input_overlaps
 
     def __post_init__(self) -> None:
@@ -95,8 +97,8 @@ class MemoryOptions:
 
 
 def operators_of(firmware: Firmware) -> AllowedOperators:
-    """Operators that may be added to a firmware where none are named. Raises UsageError for a word
-    that is no `Firmware`."""
+    """The operators that may be added to the firmware if the user names none. Raises UsageError for
+    a word that is not in `Firmware`."""
     if firmware not in get_args(Firmware):
         choices = ", ".join(get_args(Firmware))
         raise UsageError(f"--firmware {firmware!r} is unknown; choose from {choices}")
@@ -124,19 +126,20 @@ class TilePermission:
     operators: AllowedOperators = AllowedOperators.NONE
     """Operators that the firmware may have to register in addition."""
     method: Method = "regions"
-    """How the search goes (`tiling.options`)."""
+    """The method of the search (`tiling.options`)."""
     objective: Objective = "arena"
-    """The bytes that it lowers: the whole arena, or its head alone."""
+    """What the search minimizes: bytes of the arena or of its head."""
     workers: int = defaults.WORKERS
-    """Processes that it uses."""
+    """Number of processes of the search."""
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
-    """What is to be tiled, in place of a search."""
+    """The tiles and loops to make, instead of a search."""
     inexact: bool = False
     """Whether sums may be split, which changes bits."""
     search_budget: SearchBudget = DEFAULT_BUDGET
     """The tuning constants of the search."""
     spellings_only: bool = False
-    """No tiles and no loops; operators may only be spelled otherwise (`tiling.spellings`)."""
+    """Whether tiles and loops are excluded, so that only spellings of operators may change
+    (`tiling.spellings`)."""
 
     def __post_init__(self) -> None:
         _check_slowdown(self.max_slowdown)
@@ -145,8 +148,8 @@ class TilePermission:
         check_choices(self.method, self.objective)
 
     def tiling_options(self, search: MemoryOptions, arena_limit: int | None) -> TilingOptions:
-        """The same as the search for tiles takes it. search: how the tiled model will be planned.
-        arena_limit: bytes of arena that are enough."""
+        """The permission as options of the search for tiles. search: how the tiled model will be
+        planned. arena_limit: bytes that the arena may take."""
         return TilingOptions(
             search.kernels,
             search.input_overlaps_of,
@@ -163,36 +166,36 @@ class TilePermission:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Everything that is asked of the planning of one model."""
+    """All options for planning one model."""
 
     memory: MemoryOptions = field(default_factory=MemoryOptions)
-    """How memory is planned, and for how long."""
+    """How memory is planned, and for how long it is searched."""
     tiles: TilePermission | None = None
     """What tiling may do. None: no tiles."""
     io: IoTypes = "keep"
     """The types of inputs and outputs: as they are, or those that the network computes in
     (`transforms.drop_conversions`)."""
     given_arena_limit: int | None = None
-    """Bytes of arena that the model must fit. None: the SRAM of the target's board, and as small as
-    possible where no board was named."""
+    """Bytes that the arena may take. None: the SRAM of the target's board or, without a board, no
+    limit (the smallest result is made)."""
     verify: VerifyOptions | None = field(default_factory=VerifyOptions)
-    """How the result is proved. None: it is written unproved."""
+    """How the result is proved. None: it is written without a proof."""
     force: bool = False
     """Whether an existing file is replaced."""
     command: tuple[str, ...] = ()
-    """The command line that these options came from, from which those of further permissions are
-    made. (): they came from none."""
+    """The command line from which these options came. Commands for further permissions are derived
+    from it. Empty if there was none."""
     given: tuple[str, ...] = ()
-    """That command line as it was typed, for the report."""
+    """The command line as it was typed, for the report."""
 
     @property
     def target(self) -> Target:
-        """What the model is planned for."""
+        """The target for which the model is planned."""
         return self.memory.kernels.target
 
     @property
     def arena_limit(self) -> int | None:
-        """Bytes that the arena may take, if that is limited."""
+        """Bytes that the arena may take; None if there is no limit."""
         given, board = self.given_arena_limit, self.target.board
         return given if board is None or given is not None else board.sram
 
@@ -203,27 +206,29 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Everything that is asked of a split into a front and a back."""
+    """All options for splitting a model into a front and a back."""
 
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     """How memory of both halves is planned."""
     tiles: TilePermission | None = None
-    """What tiling may do in the back, which may get as slow as the pair allows. None: nothing."""
+    """What tiling may do in the back. Its slowdown follows from `max_slowdown` of the pair. None:
+    no tiles."""
     rows: int | None = None
-    """Rows of the image that the front takes at a time. None: the fewest."""
+    """Rows of the image that the front takes at a time. None: the fewest possible."""
     end: int | None = None
-    """The front's last operator, by its position in the file. None: where the least SRAM is
-    needed."""
+    """The front's last operator, by its position in the file. None: the one with which the least
+    SRAM is needed."""
     max_slowdown: float = defaults.STREAM_SLOWDOWN
-    """Instructions of the pair, relative to the original, as far as a split keeps to them."""
+    """Instructions allowed for the pair, relative to the original. It is exceeded if no split stays
+    within it."""
     verify: VerifyOptions | None = field(default_factory=VerifyOptions)
-    """How the pair is proved. None: it is written unproved."""
+    """How the pair is proved. None: it is written without a proof."""
     force: bool = False
     """Whether existing files are replaced."""
 
     @property
     def target(self) -> Target:
-        """What the halves are planned for."""
+        """The target for which the halves are planned."""
         return self.memory.kernels.target
 
     def __post_init__(self) -> None:

@@ -1,11 +1,11 @@
-"""Proves files: models that no runtime here could prove are refused before the search, and every
-file that is made is compared with the original.
+"""Proves files. Models whose results could not be proved here are refused before the search, and
+every file that is made is compared with the original.
 
-    check_provable    before a search: can anything here prove what is made of the original?
-    Prover            file -> terms, runtimes -> Proof: equal, or refused and why
-    check_..._proved  of the last file: an error unless it was proved equal
+    check_provable    before a search: can results be proved here at all?
+    Prover            file -> terms, runtimes -> Proof: equal, or refused with a reason
+    check_..._proved  for the last file: raises an error unless it was proved equal
 
-The callers decide which file is made next if one is refused.
+Callers decide which file is made next if one is refused.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def check_provable(
     options: Options,
     on_progress: Progress,
 ) -> TilePermission | None:
-    """What tiling may do (`tiles`) to `model`, which is in `data`, as far as it can be proved here:
-    only TFLM can prove files in its dialect.
+    """The part of the tile permission `tiles` whose results can be proved here for `model`, the
+    model in `data`. For example, only TFLM can prove files in its dialect.
 
-    Raises ModelError where a search would be in vain: no runtime here runs the original, nor can it
-    be written as terms; or TFLM has all its operators but does not run them with these types or
-    parameters, so that no board will either. Operators that TFLM lacks may be the firmware's own:
-    LiteRT may prove portable files with them.
+    Raises ModelError if a search would be useless, which has two reasons: no runtime here runs the
+    original, and it cannot be expressed as terms; or TFLM has all its operators but does not run
+    them with these types or parameters, so no board will either. Operators that TFLM lacks may be
+    kernels of the firmware; LiteRT may then prove portable files.
     """
     on_progress("running the model on TFLM")
     on_tflm = why_unable(data, "TFLM", options)
@@ -95,9 +95,9 @@ def check_provable(
 
 
 def _terms_stand_alone(model: Model) -> bool:
-    """Whether the proof by terms is enough where no runtime here runs a model: where the reason is
-    that none is installed, or that an operator is the firmware's own. What TFLM has a kernel for
-    and does not run here, no board runs either."""
+    """Whether the proof by terms suffices if no runtime here runs a model. It does if no runtime is
+    installed, or if the model has custom operators of the firmware. Otherwise TFLM has kernels for
+    all operators but does not run them here, and no board runs them either."""
     is_own = any(op.code.custom and op.kind not in OPERATORS for op in model.ops())
     if not is_own and any_installed():
         return False
@@ -105,7 +105,7 @@ def _terms_stand_alone(model: Model) -> bool:
 
 
 class Prover:
-    """Compares files with the original. seconds: how long that took so far."""
+    """Compares files with the original. seconds: the time spent on that so far."""
 
     def __init__(
         self,
@@ -115,8 +115,8 @@ class Prover:
         on_progress: Progress,
         stop: Stop,
     ) -> None:
-        """`options`: None leaves everything unproved. `kernels`: those that files are made for.
-        `stop`: of the search that makes the files; a proof is no search that it could end."""
+        """`options`: None to prove nothing. `kernels`: the kernels for which files are made.
+        `stop`: the stop of the search that makes the files; it does not end a proof."""
         self._original = original
         self._options = options
         self._kernels = kernels
@@ -125,7 +125,7 @@ class Prover:
         self.seconds = 0.0
 
     def provable_tiles(self, model: Model, tiles: TilePermission | None) -> TilePermission | None:
-        """What tiling may do to the original, which is `model`, as far as it can be proved here
+        """The part of the tile permission whose results can be proved here for the original `model`
         (see `check_provable`)."""
         if self._options is None:
             return tiles
@@ -136,8 +136,8 @@ class Prover:
         return tiles
 
     def prove_model(self, planned: PlannedFile) -> Proof:
-        """Compare a planned model with the original. A tiling that computes something else is a
-        fault of this tool; the next best one may be right."""
+        """Compare a planned model with the original. A tiling that computes something else is an
+        error of this tool; the next best one may be right."""
         options = self._options
         if options is None:
             return Proof()
@@ -152,8 +152,8 @@ class Prover:
         return Proof(verdict, _explain(planned, verdict) if verdict.differs else None, terms)
 
     def _terms_of(self, planned: PlannedFile) -> TermsProof:
-        """Whether a planned model, in its arena, is the same function of every input. Shares of
-        sums are not."""
+        """The proof by terms that a planned model, in its arena, computes the same function of
+        every input. It is not run if a sum is split, since terms would differ."""
         if not planned.exact:
             return TermsProof("not run", detail="a sum is split, which is not exact")
         self._on_progress("proving it equal for every input")
@@ -161,7 +161,7 @@ class Prover:
         return self._time(lambda: prove_by_terms(*models, self._kernels))
 
     def prove_pair(self, pair: StreamedPair) -> Proof:
-        """Whether both halves of a split model together compute the same as the original."""
+        """Compare the two halves of a split model, run together, with the original."""
         options = self._options
         if options is None:
             return Proof()
@@ -175,8 +175,8 @@ class Prover:
         return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None, terms)
 
     def _terms_of_pair(self, pair: StreamedPair) -> TermsProof:
-        """Whether both halves, in the memory that they share, are the same function of every input
-        together."""
+        """The proof by terms that both halves, in the memory that they share, together compute the
+        same function of every input."""
         self._on_progress("proving the pair equal for every input")
         front, back = (read_model(h.data, dialect=True) for h in (pair.front, pair.back))
         halves = Halves(front, back, pair.schedule)
@@ -192,7 +192,7 @@ class Prover:
 
 
 def _explain(planned: PlannedFile, verdict: Verdict) -> Refusal:
-    """Why a file was refused, with the operator at fault as far as the runtime named one."""
+    """Why a file was refused, with the operator at fault if it is known."""
     check = next(c for c in verdict.checks if c.status == DIFFERENT)
     if planned.twin is not None and check.of_twin:
         ops = _operators_with(planned.twin, planned.twin_origins)
@@ -207,14 +207,15 @@ def _explain_terms(planned: PlannedFile, terms: TermsProof) -> Refusal:
 
 
 def _operators_with(file: bytes, origins: Sequence[frozenset[int]]) -> list[Op]:
-    """The operators of a file's main graph, with these origins."""
+    """The operators of a file's main graph, with the given origins."""
     model = read_model(file)
     lend_origins(model, origins)
     return model.main.ops
 
 
 def _refusal(reason: str, culprit: Culprit | None, ops: Sequence[Op]) -> Refusal:
-    """A refusal of a file of these operators, one of which may be known to be at fault."""
+    """A refusal of a file with the operators `ops`. culprit: the operator at fault, if it is
+    known."""
     if culprit is None:
         return Refusal(reason)
     op = ops[culprit.position] if culprit.position < len(ops) else None
@@ -250,7 +251,8 @@ def _check_proved(
     proof: Proof, subject: str, advice: str, twin: bytes | None, model: Model
 ) -> None:
     """`subject`: what was compared, in words. `advice`: what to do if it differs. `twin`: the
-    portable twin of a file for TFLM alone. `model`: whose operators a runtime may name."""
+    portable twin of a file that only TFLM runs. `model`: the model to which messages of runtimes
+    refer."""
     terms, verdict = proof.terms, proof.verdict
     if terms is not None and terms.status == DIFFERENT:
         raise OutputsDifferError(
@@ -278,10 +280,10 @@ def _check_proved(
 def compare_with_twin(
     original: bytes, planned: PlannedFile, options: Options, on_progress: Progress
 ) -> Verdict:
-    """The result against the original. A result in the TFLM dialect runs on TFLM only: its portable
-    twin is compared as well, on every runtime that runs it, and must not differ either. TFLM need
-    not run the twin: it may hold operators that the dialect leaves out and that no kernel runs
-    (SLICE of uint8, for example)."""
+    """Compare the result with the original. A result in the TFLM dialect runs on TFLM only, so its
+    portable twin is compared as well on every runtime that runs it, and must not differ either.
+    TFLM need not run the twin, which may have operators that the dialect drops and that have no
+    kernel (SLICE of uint8, for example)."""
     if planned.twin is None:
         return verify(original, planned.data, options, on_progress)
     for_twin = _without_unable(original, planned.twin, options)
@@ -290,14 +292,14 @@ def compare_with_twin(
     verdict = verify(original, planned.data, on_tflm, on_progress)
     if planned.exact:
         return _with_twin(verdict, checks)
-    # the dialect must be its twin, bit by bit
+    # the dialect must equal its twin bit by bit
     strict = replace(on_tflm, tolerance=None)
     against_twin = verify(planned.twin, planned.data, strict, on_progress).checks
     return _with_twin(verdict, checks, against_twin)
 
 
 def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
-    """The options, without TFLM where it cannot run the twin of an original that it runs."""
+    """The options, without TFLM if TFLM cannot run the twin although it runs the original."""
     ops = read_model(original).ops(), read_model(twin).ops()
     if new_refusal(*ops, (load_target(HOST_RUNTIME),)) is None:
         return options
@@ -305,7 +307,7 @@ def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
 
 
 def compare_pair(original: bytes, pair: Pair, options: Options, on_progress: Progress) -> Verdict:
-    """A split model against the original. Where the back is in the TFLM dialect, LiteRT runs its
+    """Compare a split model with the original. If the back is in the TFLM dialect, LiteRT runs its
     portable twin."""
     verdict = verify_pair(original, pair, options, on_progress)
     if pair.twin is None:
@@ -319,8 +321,8 @@ def compare_pair(original: bytes, pair: Pair, options: Options, on_progress: Pro
 def _with_twin(
     verdict: Verdict, of_twin: Iterable[RuntimeCheck], against: Iterable[RuntimeCheck] = ()
 ) -> Verdict:
-    """The verdict on a file for TFLM alone, with the checks of its twin (`of_twin`) and of one
-    against the other (`against`). A proof of the twin alone is not enough."""
+    """The verdict on a file that only TFLM runs, with the checks of its twin (`of_twin`), and of
+    the file against the twin (`against`). A proof of the twin alone is not enough."""
     checks = [replace(c, runtime=f"{c.runtime}, portable twin", of_twin=True) for c in of_twin]
     checks += [replace(c, runtime=f"{c.runtime}, against the twin") for c in against]
     if not verdict.proved:

@@ -1,11 +1,12 @@
-"""Errors in the words of the Python interface.
+"""Rewrites error messages for the Python interface.
 
-What the pipeline says when it refuses names options of the command line, most of whose users come
-from there. The public functions name their own keywords in the same places:
+Error messages of the pipeline name options of the command line, which most users use. The public
+functions replace them by their own keywords:
 
     "... --no-verify writes it unproved"    ->    "... `verify=False` writes it unproved"
 
-An option that no function has stays one of the command. It must not know what is refused, nor why.
+An option without a keyword stays an option of the command. It must not know what is refused, nor
+why.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ KEYWORDS = {
     "--time-limit": "time_limit",
     "--workers": "workers",
 }
-"""Option of the command -> what a call of the public functions has in its place. A target is of one
-version of TFLM (`tflm_planner.load_target`, or a TOML file)."""
+"""Option of the command -> what to write instead in a call of the public functions. The version of
+TFLM is a part of a target (`tflm_planner.load_target`, or a TOML file)."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 
 
 def in_python_words(message: str) -> str:
-    """The message with keywords in place of options."""
+    """The message with options replaced by keywords."""
     return _OPTION.sub(lambda m: f"`{KEYWORDS.get(m[0], f'tflm-plan {m[0]}')}`", message)

@@ -1,9 +1,9 @@
-"""What the commands that only look do: `arena` and `inspect`, as functions of files and targets.
+"""The commands that only read models, `arena` and `inspect`, as functions of files and targets.
 
-They answer at once, and in a browser: nothing here imports numpy, compiled code or a runtime
-(`tests/pipeline/test_read_only.py` holds that). `serde.read_model` reads models so that they can be
-looked at and not changed. Few models need numpy, and load it: those with shapes to be computed
-ahead, or with a plan that kernels must be asked about beyond what a formula says.
+They answer at once, also in a browser: nothing here imports numpy, compiled code or a runtime
+(`tests/pipeline/test_read_only.py` checks that). `serde.read_model` reads models for inspection
+only. A few models need numpy, which is then imported: those with shapes that must be computed
+ahead, or with a plan whose overlaps no formula covers.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ __all__ = [
 
 
 def compare_as_is(source: Source, targets: Sequence[Target]) -> Comparison:
-    """What a model needs on each target as it is."""
+    """What the unchanged model needs on each target."""
     search = CellSearch(compare_boards.AS_IS, Stop(), silent)
     return compare_boards.compare(load(source), name_of(source), targets, search)
 
 
 def inspect(source: Source, kernels: TargetKernels | None = None) -> Inspection:
-    """The memory of a model as stock TFLM runs it: with the plan that it carries, or its own. Of
-    the search for the best order only the lowest peak is shown."""
+    """Inspect the memory of a model as stock TFLM runs it, with the plan that it carries, or else
+    TFLM's own. The best operator order is also searched, but only its lower bound is reported."""
     kernels = kernels or kernels_of()
     data = load(source)
     model, dialect = read_any(data)
@@ -77,23 +77,23 @@ def inspect(source: Source, kernels: TargetKernels | None = None) -> Inspection:
         notes = (*inspection.notes, "the model is in the TFLM dialect")
         return replace(inspection, notes=notes)
     if shares_by_calls(model) or any(op.kind == ETHOS_U for op in model.ops()):
-        return inspection  # no order of its own can be looked for
+        return inspection  # no order can be searched
     lowest = _order(read_model(data, to_look_at=True), kernels)
     return replace(inspection, limits=replace(inspection.limits, best_order_bytes=lowest))
 
 
 @dataclass(frozen=True)
 class QuickPlan:
-    """A plan made at once: the arena that it needs, and its map."""
+    """A quickly made plan: the arena that it needs, and its memory map."""
 
     arena: Arena
     map: MemoryMap
 
 
 def plan_greedily(source: Source, target: Target | None = None) -> QuickPlan:
-    """The model with its operators in the best order and a plan that greedy allocators make: no
-    tiles, no spelling, nothing written. `plan` finds the same or less. Raises ModelError for models
-    in the TFLM dialect, which are planned."""
+    """Plan a model with the best operator order and greedy allocators. There are no tiles or
+    spellings, and nothing is written. `plan` finds an arena of the same size or a smaller one.
+    Raises ModelError for models in the TFLM dialect, which are planned already."""
     kernels = kernels_of(target)
     model = read_model(load(source), to_look_at=True)
     _order(model, kernels)
@@ -107,8 +107,8 @@ def plan_greedily(source: Source, target: Target | None = None) -> QuickPlan:
 
 
 def _order(model: Model, kernels: TargetKernels) -> int:
-    """Clean up the model and put its operators into the best order. Returns the bytes of head that
-    no order can go below."""
+    """Normalize the model and put its operators into the best order. Returns the lower bound of the
+    head over all orders, in bytes."""
     run(model, Normalize())
     find = partial(best_order, method="best", seed=defaults.SEED)
     reorder = Reorder(find, kernels.scratch_of, kernels.input_overlaps_of)

@@ -1,5 +1,5 @@
-"""What a runtime says of a model that it does not run, as its user can act on it: which operator,
-of which types, and what to do. It must not run models."""
+"""Explains the message of a runtime that does not run a model: which operator it is, with which
+types, and what to do. It must not run models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OTHER_REMEDY = "build the model without it, or leave it to the application"
 
 def explain(model: Model, why: str) -> str:
     """A runtime's message `why`, completed with the operator that it names, its types, and what to
-    do. Unchanged if it names no operator of the model."""
+    do. It is unchanged if it names no operator of the model."""
     op = _operator_in(model, why)
     if op is None:
         return why

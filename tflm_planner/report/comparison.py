@@ -1,4 +1,4 @@
-"""What a model needs on boards, as data: one row a board, one cell a way to run it there.
+"""What a model needs on boards, as data: one row for each board, one cell for each way to run it.
 
 Nothing here computes figures. All sizes are bytes.
 """
@@ -15,9 +15,10 @@ from tflm_planner.tflm.targets import Board, Target
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One way to run the model on one target. arena: bytes (None: there is no figure, and `remark`
-    says why). bound: how it is known. at_most: whether a search might need less. file_bytes: of
-    the model's file. warnings: why it is no more than "at least", and what else is wrong."""
+    """One way to run the model on one target. arena: bytes; None if there is no figure, in which
+    case `remark` says why. bound: whether the arena is exact or "at least". at_most: whether a
+    search might find a smaller arena. file_bytes: bytes of the model's file. warnings: why the
+    arena is only "at least", and other problems."""
 
     kind: RungKind
     arena: int | None = None
@@ -29,13 +30,13 @@ class Cell:
 
     @classmethod
     def of(cls, kind: RungKind, arena: Arena, file_bytes: int, *, at_most: bool = False) -> Cell:
-        """A cell with an arena, or without a figure where TFLM does not run such a model."""
+        """A cell with an arena, or without a figure if TFLM cannot run the model."""
         if arena.cannot_run:
             return cls(kind, remark=f"cannot run: {arena.cannot_run[0]}")
         return cls(kind, arena.arena, arena.bound, at_most, file_bytes, arena.warnings)
 
     def fits(self, board: Board | None) -> bool | None:
-        """Whether arena and file have room on a board; None where that is not known."""
+        """Whether arena and file fit a board; None if that is not known."""
         if board is None or self.arena is None:
             return None
         if self.file_bytes > board.flash:
@@ -45,27 +46,28 @@ class Cell:
         return None if self.at_most else False
 
     def margin(self, board: Board | None) -> int | None:
-        """Bytes of SRAM that are left beside the arena (negative: that it is too large by)."""
+        """Bytes of SRAM that are left beside the arena. A negative number says by how much the
+        arena is too large. None without a board or an arena."""
         return None if board is None or self.arena is None else board.sram - self.arena
 
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """A target, with its board if it has one, and what the model needs there."""
+    """A target, perhaps with a board, and what the model needs there."""
 
     target: Target
     cells: tuple[Cell, ...]
 
     @property
     def name(self) -> str:
-        """Id of the board, or of the target where no board was named."""
+        """Id of the board, or of the target if no board was named."""
         return self.target.id if self.target.board is None else self.target.board.id
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A model on boards. source: its name. file_bytes: of the file as it came. columns: the kinds
-    of every row's cells, in order. notes: what else is to be known."""
+    """What a model needs on boards. source: its name. file_bytes: bytes of the original file.
+    columns: the kinds of the cells of every row, in order. notes: other remarks."""
 
     source: str
     file_bytes: int

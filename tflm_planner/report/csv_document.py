@@ -1,8 +1,8 @@
-"""The tensor memory mapping of Sudharsan et al. (section 3.1) as CSV, one operator a row.
+"""Writes the tensor memory mapping of Sudharsan et al. (section 3.1) as CSV, a row per operator.
 
 It must not know files. Columns (sizes in bytes):
 
-    side             cannot run | before | after | front     (of a report only)
+    side             cannot run | before | after | front     (only in a report)
     step             place in execution order, from 0
     index            index of the operator, as in the other renderings
     graph            sub-graph
@@ -13,16 +13,17 @@ It must not know files. Columns (sizes in bytes):
     workspace_bytes  the kernel's scratch
     shared_bytes     counted twice in the columns before, as two tensors share them
     live_bytes       input + output + other + workspace - shared
-    peak             1 at the first operator of most live bytes, else 0
-    bound            what the bytes are: exact, enough, or at least so many
-    slowdown         instructions relative to the source     (of the front only)
+    peak             1 at the first operator with the most live bytes, else 0
+    bound            what the bytes are: exact, enough, or at least (see `bounds`)
+    slowdown         instructions relative to the source     (only for the front)
 
-Rows of the front are ways to run the model: operator is its role (see `Point`), name what the
-firmware must register for it, live_bytes its bytes of arena, or of head if that was lowered. Of
-what the target's TFLM cannot run there are rows before all others: name is the reason.
+Rows of the front are points of the Pareto front: `operator` is the role of the point (see
+`ParetoPoint`), `name` lists the operators that the firmware must register for it, and `live_bytes`
+is its bytes of arena, or of head if that was the objective. If the target's TFLM cannot run the
+model, the first rows say why, in `name`.
 
-Quoted after RFC 4180, lines end in "\\n". A spreadsheet takes a cell that begins with one of
-`= + - @` for a formula; such a name gets a leading apostrophe (the remedy OWASP gives).
+Cells are quoted as in RFC 4180, and lines end in "\\n". A spreadsheet takes a cell that begins with
+one of `= + - @` for a formula, so such a name gets a leading apostrophe, as OWASP recommends.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ HEADER = (
     "peak",
     "bound",
 )
-"""Columns of a memory map; those of a report have "side" before them."""
+"""The columns for a memory map. A report also has the column "side" before them."""
 
 
 def to_csv(subject: Report | MemoryMap) -> str:
-    """The header row, then one row an operator: of the map, or of before and then after."""
+    """A header row, then one row for each operator: of the map, or of the report's models before
+    and after."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if isinstance(subject, MemoryMap):

@@ -1,6 +1,6 @@
-"""What a run has to say, as data. Rendering lives in the modules beside this one.
+"""The results of a run as data. The other modules of this package render them.
 
-Nothing here computes or copies: results of the floors below are held as they are. All sizes are
+Nothing here computes or copies: results of lower packages are stored as they are. All sizes are
 bytes.
 """
 
@@ -40,10 +40,10 @@ class MapBlock:
 class MapStep:
     """One operator in execution order, with what is live while it runs.
 
-    `input_bytes`, `output_bytes` and `other_bytes` are the columns of the tensor memory mapping
-    of Sudharsan et al. (section 3): operands, results, and everything else that must be kept.
-    `workspace_bytes` is the kernel's scratch. Bytes that an alias shares are counted once, as
-    `shared_bytes` says, so that live = input + output + other + workspace - shared.
+    `input_bytes`, `output_bytes` and `other_bytes` are the columns of the tensor memory mapping of
+    Sudharsan et al. (section 3): operands, results, and everything else that must be kept.
+    `workspace_bytes` is the kernel's scratch. Bytes that two tensors share are counted twice in
+    these; `shared_bytes` corrects that, so that live = input + output + other + workspace - shared.
     """
 
     index: int
@@ -66,8 +66,9 @@ class MapStep:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
-    """Where every buffer lies, over the operators in execution order. bound: how the head and all
-    figures with scratch are known: exact, or "at least" where scratch is in doubt."""
+    """Where every buffer lies, over the operators in execution order. bound: whether the head and
+    all figures that include scratch are exact, or "at least" if the size of scratch is
+    uncertain."""
 
     steps: tuple[MapStep, ...]
     blocks: tuple[MapBlock, ...]
@@ -82,21 +83,22 @@ class MemoryMap:
 
 @dataclass(frozen=True, slots=True)
 class HeadLimits:
-    """Floors of the head that no plan of a kind can go below, in bytes. None: not known."""
+    """Lower bounds of the head for different kinds of plans, in bytes. None: unknown."""
 
     input_bytes: int
     """All model inputs together."""
     file_order_bytes: int | None
-    """Live bytes at the peak, operators in file order."""
+    """Live bytes at the peak in file order."""
     best_order_bytes: int | None
-    """The same for the best order."""
+    """Lower bound of the peak over all orders."""
     overlap_bytes: int | None
-    """The same where results may also overlap their operands from a distance on."""
+    """Lower bound if results may also overlap their operands in any way."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRuntime:
-    """This machine's TFLM (the Python wheel): its arena predicted, and as it reported it."""
+    """TFLM on this machine (the Python wheel): its predicted arena, and the head and tail that it
+    reported, if it ran."""
 
     predicted: Arena
     measured: HostAllocation | None = None
@@ -125,7 +127,7 @@ class HostRuntime:
 @dataclass(frozen=True, slots=True)
 class Side:
     """The model before or after: its arena on the target, and the check on this machine. macs:
-    multiply-accumulates of one inference, where every turn of a loop counts."""
+    multiply-accumulates of one inference, including all iterations of loops."""
 
     operators: int
     tensors: int
@@ -137,17 +139,17 @@ class Side:
 
     @property
     def head(self) -> int:
-        """The head on the target."""
+        """Bytes of the head on the target."""
         return self.arena.head
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """The offsets that were found, and what shares memory on purpose.
+    """The offsets that were found, and which results share memory on purpose.
 
-    aliases: results that lie in operands. input_overlaps: results that overlap operands inside an
-    operator, each replayed under the target's contract (`replayed` of them, all if the plan is
-    legal).
+    aliases: results in place. input_overlaps: results that overlap operands in ways that the
+    target's contract allows. replayed: how many of these were checked by replay (all of them if the
+    plan is legal).
     """
 
     solution: Solution
@@ -161,39 +163,40 @@ Role = Literal["stock", "plan", "tiled", "chosen", "slower"]
 
 @dataclass(frozen=True, slots=True)
 class ParetoPoint:
-    """A way to run the model."""
+    """A way to run the model: a point of the Pareto front."""
 
     role: Role
-    """The source; order and plan alone; with regions in tiles or in loops; the one that was
-    written; one that needs more instructions than allowed."""
+    """stock: the original. plan: order and plan alone. tiled: with regions in tiles or in loops.
+    chosen: the one that was written. slower: one that needs more instructions than allowed."""
     size: int
-    """Bytes of arena, or of head, as the objective says."""
+    """Bytes of arena or of head, depending on the objective."""
     slowdown: float
-    """Instructions relative to the source."""
+    """Instructions relative to the original."""
     added: tuple[str, ...] = ()
-    """Operators that the firmware must register for it."""
+    """Operators that the firmware must also register for it."""
     tiles: int = 0
     """Regions that run in tiles."""
     loops: int = 0
     """Regions that run in loops."""
     command: str = ""
-    """What to type for so many bytes; "" for the source and for what was written."""
+    """The command that makes a file of this size; "" for the original and for the file that was
+    written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParetoFront:
-    """Memory against instructions: ways to run the model. Apart from the source and the plan alone,
-    no point is beaten in both bytes and instructions by another that needs no further operators.
-    There may be better points that the search did not find."""
+    """Memory against instructions: ways to run the model. Except for the original and the plan
+    without tiles, no point is dominated, in bytes and instructions, by another that needs no
+    further operators. There may be better points that the search did not find."""
 
     objective: Literal["arena", "head"]
-    """The bytes that were to be lowered, of the whole arena or of the head."""
+    """The objective of the search: bytes of the arena or of the head."""
     allowed: float
-    """Instructions allowed, relative to the source."""
+    """Instructions allowed, relative to the original."""
     points: tuple[ParetoPoint, ...]
-    """The largest first."""
+    """The points, largest first."""
     bound: BoundKind = "exact"
-    """What their bytes are."""
+    """Whether the bytes of the points are exact, enough, or "at least"."""
 
 
 RungKind = Literal[
@@ -203,29 +206,30 @@ RungKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One more thing that may change, with all that the rungs before it may change."""
+    """A permission, including all permissions of the rungs before it, and what it reaches."""
 
     kind: RungKind
-    """The model as it was; order and plan; tiles of the firmware's own operators; inputs and
-    outputs of the types inside; loops and tiles with more operators; the lean library; rows from a
-    camera; or what was spelled out by hand."""
+    """stock: the original. plan: order and plan. tiles: tiles and spellings with the operators of
+    the firmware. int8 ends: inputs and outputs in the types used inside. more operators: tiles and
+    loops with further operators. lean: the lean library. rows streamed: rows from a camera. by
+    hand: tiles and loops that the user specified."""
     arena: int | None = None
-    """Bytes. None: not tried."""
+    """Bytes of arena. None: not tried."""
     slowdown: float | None = None
-    """Instructions relative to the original. None: not known."""
+    """Instructions relative to the original. None: unknown."""
     taken: bool = False
-    """Whether it is what was written."""
+    """Whether this is the file that was written."""
     at_most: bool = False
-    """Whether a further search might need less arena."""
+    """Whether a further search might find a smaller arena."""
     command: str = ""
-    """What to type for it, if it was not taken."""
+    """The command for this rung, if it was not taken."""
     remark: str = ""
-    """Why it was not tried, or what it came to."""
+    """Why it was not tried, or the outcome in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallerFile:
-    """What a command would make of a file that is larger than the flash."""
+    """The size to which a command would reduce a file that exceeds the flash."""
 
     file_bytes: int
     command: str
@@ -233,8 +237,8 @@ class SmallerFile:
 
 @dataclass(frozen=True, slots=True)
 class Paste:
-    """What goes into the firmware's source. lines: C++, the arena and the operators. remarks: which
-    TFLM has all that the model needs, and what is to be known beside."""
+    """What to paste into the firmware's source. lines: C++ lines for the arena and the operators.
+    remarks: which TFLM has everything that the model needs, and other remarks."""
 
     lines: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -242,10 +246,10 @@ class Paste:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say. All sizes are bytes."""
+    """The complete results of a run of the planner. All sizes are bytes."""
 
     version: str
-    """Of this program."""
+    """Version of this program."""
     target: str
     """Id of the target."""
     source: str
@@ -253,31 +257,31 @@ class Report:
     destination: str
     """Path of the result."""
     sha256_before: str
-    """Of the source's bytes."""
+    """SHA-256 of the original file."""
     sha256_after: str
-    """Of the result's bytes."""
+    """SHA-256 of the result."""
     before: Side
-    """The source."""
+    """The original."""
     after: Side
     """The result."""
     limits: HeadLimits
-    """Floors of the head."""
+    """Lower bounds of the head."""
     order: ChosenOrder
     """How the order of the operators was found."""
     allocation: Allocation
     """How the offsets were found."""
     checks: tuple[RuntimeCheck, ...]
-    """What each runtime said of source and result."""
+    """The checks of original and result by each runtime."""
     verified: bool
-    """Whether they are proved equal on all that were asked."""
+    """Whether original and result are proved equal."""
     budget: int | None
-    """Bytes of arena that were asked for. None: none were."""
+    """The budget in bytes of arena. None: none was given."""
     notes: tuple[str, ...]
-    """What else is worth knowing."""
+    """Other remarks."""
     seconds: dict[str, float]
-    """By stage of the run."""
+    """Seconds by stage of the run."""
     front: ParetoFront | None = None
-    """Ways to run the model. None: nothing was searched."""
+    """The Pareto front. None: nothing was searched."""
     converted: tuple[ConvertedEnd, ...] = ()
     """Inputs and outputs that have another type than in the original."""
     stopped: Reason | None = None
@@ -285,25 +289,25 @@ class Report:
     terms: TermsProof | None = None
     """The proof for every input, if one was asked for."""
     tflm_only: bool = False
-    """Whether no other runtime runs the file, as views or quantisation that TFLM does not need are
-    left out."""
+    """Whether only TFLM runs the file, because it lacks operators that make views, or quantization
+    that TFLM does not need."""
     board: Board | None = None
-    """The one that the target was named by."""
+    """The board, if the target was given by a board."""
     ladder: tuple[Rung, ...] = ()
     """What each further permission reaches."""
     paste: Paste = Paste()
-    """What goes into the firmware's source."""
+    """What to paste into the firmware's source."""
     smaller_file: SmallerFile | None = None
-    """What helps where the file is too large for the board's flash."""
+    """How to make the file smaller, if it exceeds the board's flash."""
     command: str = ""
-    """What was typed. "": nothing was."""
+    """The command line; "" if there was none."""
     made: str = ""
-    """When, in UTC."""
+    """Date and time of the run, in UTC."""
 
     @property
     def cannot_run(self) -> tuple[str, ...]:
-        """The operators that the target's TFLM refuses to run, with reasons. Such a model is not
-        verified, whatever other runtimes say."""
+        """Why the target's TFLM cannot run the model: operators and reasons. Such a model is not
+        verified, even if other runtimes run it."""
         return self.after.arena.cannot_run
 
     @property
@@ -313,31 +317,32 @@ class Report:
 
     @property
     def bound(self) -> BoundKind:
-        """How the arenas are known: exact, or "at least" if one of the two is."""
+        """Whether the arenas are exact, or "at least" if that holds for one of the two."""
         return bound_of((*self.before.arena.uncertainties, *self.after.arena.uncertainties))
 
     @property
     def arena_limit(self) -> int | None:
-        """Bytes that the arena may take: the budget, or the board's SRAM; None: neither is given"""
+        """Bytes that the arena may take: the budget, or else the board's SRAM. None if neither is
+        given."""
         return self.budget if self.board is None or self.budget is not None else self.board.sram
 
     @property
     def within_budget(self) -> bool:
-        """Whether the target's arena, as far as it is known, is within its limit (true where there
-        is none). Where the arena is "at least" so large, that does not mean that it fits."""
+        """Whether the known size of the arena is within its limit (true without a limit). If the
+        size is only "at least", this does not mean that the arena fits."""
         return self.arena_limit is None or self.after.arena.arena <= self.arena_limit
 
     @property
     def within_flash(self) -> bool:
-        """Whether the file is no larger than the board's flash, if a board was named."""
+        """Whether the file is no larger than the board's flash (true without a board)."""
         return self.board is None or self.after.file_bytes <= self.board.flash
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is too large, as far as it is known."""
+        """Whether neither arena nor file is too large, as far as is known."""
         return self.within_budget and self.within_flash
 
     @property
     def known_to_fit(self) -> bool:
-        """Whether it fits beyond doubt, and can run."""
+        """Whether it certainly fits, and can run."""
         return self.fits and self.after.arena.bound != "at least" and not self.cannot_run

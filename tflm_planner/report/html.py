@@ -1,7 +1,7 @@
-"""A report as one HTML page: pictures, figures, tables.
+"""Renders a report as one HTML page: drawings, figures and tables.
 
-templates/report.html says where things stand; this module says what they are. `page` renders, and
-escapes.
+templates/report.html has the layout; this module makes the contents. `page` renders the template
+and escapes all text.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from tflm_planner.report.text.report import (
 
 _NAME = 160
 _LISTED = 20
-"""Tensors named at the peak."""
+"""How many tensors at the peak are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """An important figure, shown large, and what it is."""
+    """An important figure that is shown large, and its description."""
 
     figure: str
     words: str
@@ -101,7 +101,7 @@ def to_html(report: Report) -> str:
 
 
 def _arenas(report: Report) -> Markup:
-    """What both arenas are made of, beside what they may take."""
+    """A drawing of the parts of both arenas, with their limit."""
     bars = [ArenaBar("before", report.before.arena), ArenaBar("after", report.after.arena)]
     size, is_board = report.arena_limit, report.budget is None
     limit = Limit(size, "of SRAM" if is_board else "allowed") if size else None
@@ -109,7 +109,7 @@ def _arenas(report: Report) -> Markup:
 
 
 def _checks(report: Report) -> Iterator[tuple[str, str]]:
-    """What was proved, and where."""
+    """Yield (name, outcome) for the proof and for each runtime."""
     if report.terms is not None:
         yield "proof by terms", proved_sentence(report)
     for check in report.checks:
@@ -117,7 +117,7 @@ def _checks(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _cards(report: Report) -> Iterator[_Card]:
-    """The important figures, shown large."""
+    """Yield the important figures."""
     bound = report.allocation.solution.lower_bound
     arenas = arenas_sentence(report).replace("->", "→")
     saved = f"saved: {saved_sentence(report)}, {arenas}, for {report.target}"
@@ -156,7 +156,7 @@ def _done_rows(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _ladder(report: Report) -> Table:
-    """What each further permission reaches."""
+    """A table of what each further permission reaches."""
     columns = (
         Column("what may change", "op"),
         Column("arena", "n"),
@@ -167,7 +167,7 @@ def _ladder(report: Report) -> Table:
 
 
 def _front(report: Report, front: ParetoFront) -> dict[str, object]:
-    """What less memory costs: the picture, then every point with its instructions and added
+    """The Pareto front: the drawing, and a table of its points with instructions and added
     operators."""
     title = f"What less {front.objective} costs on {report.target}"
     limit = report.arena_limit if front.objective == "arena" else None
@@ -205,7 +205,7 @@ def _limits(report: Report) -> Table:
 
 
 def _peaks(report: Report) -> Iterator[tuple[str, Table]]:
-    """The tensors that are live at the peak, before and after."""
+    """Yield a title and a table of the tensors that are live at the peak, before and after."""
     for word, side in (("Before", report.before), ("After", report.after)):
         peak = side.map.peak_step
         if peak is None:
@@ -217,8 +217,8 @@ def _peaks(report: Report) -> Iterator[tuple[str, Table]]:
 
 
 def _peak_table(parts: Sequence[PeakPart], scratch: int) -> Table:
-    """Tensors with two figures each: the bytes that are their own, which add up to the live bytes,
-    and their sizes, which add up to more where tensors share memory."""
+    """A table of tensors with two figures each: their own bytes, which add up to the live bytes,
+    and their sizes, which add up to more if tensors share memory."""
     rows = [(shorten(p.block.name, _NAME), p.own, f"{p.block.size:,}") for p in parts[:_LISTED]]
     if others := parts[_LISTED:]:
         rows.append((f"and {len(others):,} more", sum(p.own for p in others), ""))
@@ -235,7 +235,8 @@ def _large_map(word: str, memory_map: MemoryMap, scale: int) -> tuple[str, Marku
 
 
 def _changes(before: MemoryMap, after: MemoryMap) -> Table:
-    """What became of each operator, its live bytes before and after on one scale, and why."""
+    """A table of the operators of the original: live bytes before and after on one scale, and what
+    was changed or why not."""
     changes = list(operator_changes(before, after))
     most = max([1, *(change.before.live_bytes for change in changes)])
     rows = [

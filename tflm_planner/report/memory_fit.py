@@ -1,10 +1,10 @@
-"""Whether models keep to the memory that they are given: as data, as lines, and as JSON.
+"""Whether models fit their memory, as data, as lines of text, and as JSON.
 
     FITS              kws.tflite: arena 22,824 of 24,576 B
     DOES NOT FIT      vww.tflite: arena 100,712 of 65,536 B, 35,176 B too large
 
-One line a model and target, for logs of continuous integration. Names come from files that someone
-else made.
+There is one line for each model and target, for logs of continuous integration. Names come from
+files that someone else made.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tflm_planner.tflm.targets import Target
 
 FitVerdict = Literal["fits", "not known to fit", "does not fit", "cannot run", "not read"]
 OVER = 3
-"""Exit code where a model does not fit, or is not known to."""
+"""Exit code if a model does not fit, or is not known to fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitCheck:
-    """A model against the bytes that it may take. arena: of the model (None: it cannot be read).
-    arena_limit: bytes that the arena may take (None: of a manifest that cannot be read).
-    file_bytes, flash: of the file, and of the board (None: no board was named). reason: why the
-    verdict is not that it fits. target: for which."""
+    """The verdict on whether a model fits. arena: bytes of its arena; None if the model cannot be
+    read. arena_limit: bytes that the arena may take; None if the manifest cannot be read.
+    file_bytes: bytes of the file. flash: bytes of the board's flash; None without a board. reason:
+    why the verdict is not "fits"; else empty. target: id of the target."""
 
     source: str
     verdict: FitVerdict
@@ -45,15 +45,15 @@ class FitCheck:
 
     @property
     def margin(self) -> int | None:
-        """Bytes of the limit that are left (negative: too large by so much; None: not known)."""
+        """Bytes of the limit that are left; negative if the arena is too large; None if unknown."""
         if self.arena is None or self.arena_limit is None:
             return None
         return self.arena_limit - self.arena
 
 
 def exit_code(checks: Sequence[FitCheck], *, allow_at_least: bool = False) -> int:
-    """0 where all fit; 5 where one cannot be read or run; else 3. allow_at_least: whether one that
-    is not known to fit passes."""
+    """0 if all models fit; 5 if one cannot be read or run; else 3. allow_at_least: whether a model
+    that is not known to fit passes."""
     verdicts = {check.verdict for check in checks}
     if verdicts & {"cannot run", "not read"}:
         return ModelError.exit_code
@@ -62,7 +62,7 @@ def exit_code(checks: Sequence[FitCheck], *, allow_at_least: bool = False) -> in
 
 
 def fit_check_lines(checks: Sequence[FitCheck], *, with_target: bool = False) -> Iterator[str]:
-    """A line for each model, with its target where there are several."""
+    """Yield a line for each model. with_target: whether lines name the target."""
     for check in checks:
         name = safe_text(check.source) + f" on {safe_text(check.target)}" * with_target
         yield f"{check.verdict.upper():<17} {name}: {_arena_and_reason(check)}"

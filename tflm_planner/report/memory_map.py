@@ -1,7 +1,7 @@
-"""From a timeline and offsets to the memory map and the limits that reports show.
+"""Makes the memory map and the limits that reports show from a timeline and offsets.
 
-Time in a map is the position among the operators in the order in which they run; the operators
-of a nested graph follow the operator that calls them.
+Time in a map is an operator's position in execution order. The operators of a called graph follow
+the operator that calls it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
 def memory_map(
     model: Model, timeline: Timeline, offsets: Sequence[int], head: int, bound: BoundKind = "exact"
 ) -> MemoryMap:
-    """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
-    (bytes from the head's start). bound: what the head is."""
+    """The map of a placement. offsets: bytes from the head's start, first of the timeline's planned
+    tensors, then of its scratch. bound: whether the head is exact or "at least"."""
     run = sorted(
         (op for op in timeline.ops if op in timeline.scopes), key=lambda op: _start(op, timeline)
     )
@@ -57,9 +57,10 @@ def memory_map(
 
 
 def live_between_operators(timeline: Timeline, overlaps: Sequence[Overlap]) -> int:
-    """A floor of the head however operands and results overlap: the larger of the biggest tensor
-    and the most bytes live between two operators. Of tensors that may share memory across operators
-    (`overlaps`), as a view and its parent, only the largest counts."""
+    """A lower bound of the head that holds however operands and results of an operator overlap: the
+    larger of the largest tensor and of the most bytes that are live between two operators. If
+    tensors may share memory across operators (`overlaps`), as a view and its parent do, only the
+    larger one is counted."""
     change: dict[int, int] = {}
     covered_by_others = _tensors_shared_for_long(timeline, overlaps)
     largest = 0
@@ -77,7 +78,7 @@ def live_between_operators(timeline: Timeline, overlaps: Sequence[Overlap]) -> i
 
 
 def _tensors_shared_for_long(timeline: Timeline, overlaps: Sequence[Overlap]) -> set[Tensor]:
-    """Tensors that may lie in a larger one while both are needed by later operators."""
+    """The tensors that may lie inside a larger one while later operators need both."""
     smaller: set[Tensor] = set()
     for overlap in overlaps:
         if max(overlap.first, overlap.second) >= len(timeline.planned):
@@ -120,7 +121,7 @@ def _blocks(
 
 
 def _live_at(blocks: Sequence[MapBlock], steps: int) -> list[list[MapBlock]]:
-    """For each step the blocks live during it."""
+    """For each step, the blocks that are live during it."""
     starting: list[list[MapBlock]] = [[] for _ in range(steps)]
     for b in blocks:
         if b.start < min(b.end, steps):

@@ -1,13 +1,13 @@
-"""Data for the nodes of a graph in Model Explorer: live bytes, scratch and tiles of each operator.
+"""Makes node data for Model Explorer: live bytes, scratch and tiles of each operator.
 
     {"main": {"results": {"0": {"value": 16240}, "1": ...}, "gradient": [...]}}
 
-One document a measure. A graph goes by its name, an operator by its place in the graph, which is
-the id that Model Explorer gives it
+There is one document for each measure. A graph is identified by its name, and an operator by its
+index in the graph, which is the id that Model Explorer gives it
 (github.com/google-ai-edge/model-explorer, node_data_builder.py); a graph without a name is called
-"main" or "subgraph_1", ... there. Where graphs of a model share a name, places would be ambiguous:
-their operators go by the name of their first result, and those whose name is not the only one are
-left out.
+"main" or "subgraph_1", ... there. If graphs of a model share a name, indices are ambiguous. Their
+operators are then identified by the name of their first result, and left out if that name is not
+unique.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tflm_planner.transforms.tile.boxes import box_in_name
 
 Value = int | str
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f28b9b"}]
-"""From few bytes to many."""
+"""Colours from few bytes to many."""
 
 
 def node_data(model: Model, memory_map: MemoryMap) -> Mapping[str, Mapping[str, Any]]:
-    """Measure -> document. live_bytes: what must exist while an operator runs. scratch_bytes: of
-    its kernel; tile: which rows, columns or channels it computes; both only where there are any.
-    Graphs that nothing calls have no data."""
+    """Measure -> document. live_bytes: bytes that must exist while an operator runs. scratch_bytes:
+    scratch of its kernel. tile: which rows, columns or channels it computes. The last two have only
+    the operators with scratch or tiles. Graphs that are never called have no data."""
     operators = list(_operators(model, memory_map))
     live = _document(operators, lambda _, step: step.live_bytes)
     scratch = _document(operators, lambda _, step: step.workspace_bytes or None)
@@ -44,11 +44,11 @@ def node_data(model: Model, memory_map: MemoryMap) -> Mapping[str, Mapping[str, 
 
 
 _Operator = tuple[str, str, Op, MapStep]
-"""Name of the graph, key of the node, and both."""
+"""(name of the graph, key of the node, operator, its step in the map)."""
 
 
 def _operators(model: Model, memory_map: MemoryMap) -> Iterator[_Operator]:
-    """Operators that run, with the keys under which Model Explorer finds them."""
+    """Yield the operators that run, with the keys by which Model Explorer identifies them."""
     names = [_name(place, graph) for place, graph in enumerate(model.graphs)]
     for place, (name, graph) in enumerate(zip(names, model.graphs, strict=True)):
         steps = [step for step in memory_map.steps if step.graph == place]
@@ -62,7 +62,7 @@ def _operators(model: Model, memory_map: MemoryMap) -> Iterator[_Operator]:
 
 
 def _name(place: int, graph: Graph) -> str:
-    """By which Model Explorer's reader of flatbuffers calls it (adapter 0.2.1)."""
+    """The name that Model Explorer's flatbuffer reader (adapter 0.2.1) gives a graph."""
     return graph.name or (f"subgraph_{place}" if place else "main")
 
 
@@ -71,7 +71,8 @@ def _places(graph: Graph) -> list[str]:
 
 
 def _names(graph: Graph, alike: Sequence[Graph]) -> list[str]:
-    """Names of the first results; "" where the graphs that are called alike have a name twice."""
+    """The names of the first results of a graph's operators; "" for a name that is not unique among
+    the graphs with the same name."""
     used = Counter(t.name for other in alike for op in other.ops for t in op.outputs)
     firsts = [op.outputs[0].name if op.outputs else "" for op in graph.ops]
     return [name if used[name] == 1 else "" for name in firsts]
@@ -80,7 +81,7 @@ def _names(graph: Graph, alike: Sequence[Graph]) -> list[str]:
 def _document(
     operators: Sequence[_Operator], measure: Callable[[Op, MapStep], Value | None]
 ) -> dict[str, dict[str, dict[str, Value]]]:
-    """Graph -> node -> value, where there is one."""
+    """Graph -> node -> value, for operators that have a value."""
     document: dict[str, dict[str, dict[str, Value]]] = {}
     for graph, key, op, step in operators:
         value = measure(op, step)

@@ -1,12 +1,12 @@
-"""What became of each operator of the original, and why nothing did of the others.
+"""Says how each operator of the original was changed, or why it was not.
 
     before   0 CONV_2D   1 DEPTHWISE   2 MEAN
              |         /  |  \\         |
     after    0 CONV_2D  1..3 in parts  4 MEAN
 
-Operators are matched by the name of their first result, which tiles and loops keep, with the part
-that they make behind it. Where a name does not tell, nothing is said. It must not know how anything
-is rendered.
+Operators are matched by the name of their first result. Tiles and loops keep this name and append
+the part that they make. If a name is not unique, nothing is said. It must not know how anything is
+rendered.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from tflm_planner.report.document import MapStep, MemoryMap
 from tflm_planner.transforms.tile.boxes import box_in_name, whole_name
 
 _SHOWN = 3
-"""Parts that are named."""
+"""How many parts are named."""
 _SPELLED = "/rows"
-"""Behind the name of a 1x1 convolution that is spelled otherwise (`transforms.spelling`)."""
+"""Suffix of the name of a 1x1 convolution in another spelling (`transforms.spelling`)."""
 _MOVERS = frozenset(
     {"CONCATENATION", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "RESHAPE", "PAD", "SQUEEZE"}
 )
-"""Operators that only move bytes, for which a view may stand."""
+"""Operators that only move bytes, so that a view may replace them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorChange:
-    """An operator of the original. after: what computes its result now, in the order of execution.
-    live_after: most bytes that exist while one of these runs (None: none does). done: what was done
-    to it. why: why nothing was."""
+    """An operator of the original. after: the operators that now compute its result, in execution
+    order. live_after: the most live bytes while one of these runs; None if there are none. done:
+    how it was changed. why: why it was not changed."""
 
     before: MapStep
     after: tuple[MapStep, ...]
@@ -43,7 +43,7 @@ class OperatorChange:
 
 
 def operator_changes(before: MemoryMap, after: MemoryMap) -> Iterator[OperatorChange]:
-    """The operators of the original's main graph, in their order."""
+    """Yield the changes of the operators of the original's main graph, in order."""
     named = Counter(step.name for step in before.steps)
     found: dict[str, list[MapStep]] = {}
     for step in after.steps:
@@ -66,12 +66,13 @@ def operator_changes(before: MemoryMap, after: MemoryMap) -> Iterator[OperatorCh
 
 
 def _whole(name: str) -> str:
-    """The name of the original's result."""
+    """The name of the original's result, of which this is the name of a part or spelling."""
     return whole_name(name).removesuffix(_SPELLED)
 
 
 def _is_whole(name: str) -> bool:
-    """Whether a name is no part's already, as in a model that is planned once more."""
+    """Whether a name is not that of a part. A model that is planned again has such names
+    already."""
     return _whole(name) == name
 
 
@@ -101,16 +102,16 @@ def _done(step: MapStep, after: Sequence[MapStep]) -> str:
 
 
 def _why(live: int, peak: int) -> str:
-    """Why an operator is as it was."""
+    """Why an operator was not changed."""
     if live >= peak:
         return "kept, at the peak: lower was not found, or not needed"
     return "kept, below the peak"
 
 
 def _moved(order: Sequence[str], found: Mapping[str, Sequence[MapStep]]) -> set[str]:
-    """Results of operators that run before the one they ran after, or the other way round. Only
-    neighbours are looked at, so that one that is far from its place moves itself and not all that
-    it has passed. order: results as the original computed them."""
+    """The results of neighbouring operators that now run in reverse order. Only neighbours are
+    compared, so that an operator that moved far counts as moved, but not all operators that it
+    passed. order: the results in the order in which the original computed them."""
     moved: set[str] = set()
     for first, second in pairwise(order):
         if found[first][0].index > found[second][0].index:

@@ -1,10 +1,10 @@
-"""Renders templates of HTML pages so that no text from a model becomes markup.
+"""Renders templates of HTML pages such that no text from a model becomes markup.
 
-Jinja2 escapes every value (`autoescape`), a missing value is an error (`StrictUndefined`), and what
-is not printable is spelled out (`finalize`). Pages are self-contained: nothing is loaded, and no
-script runs but templates/pick.js and page.js as one, which a content security policy names by its
-hash; without it all can be read too. Dark and light by `prefers-color-scheme`. It must not know
-what the pages show.
+Jinja2 escapes every value (`autoescape`), a missing value is an error (`StrictUndefined`), and
+characters that are not printable are escaped (`finalize`). Pages are self-contained: they load
+nothing. Their only script is templates/pick.js and page.js in one, which a content security policy
+allows by its hash; pages can also be read without it. Pages are dark or light by
+`prefers-color-scheme`. It must not know what the pages show.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from tflm_planner.report.text.report import shorten
 from tflm_planner.report.text.safe import safe_text
 
 SCRIPTS = ("pick.js", "page.js")
-"""What the script of a page consists of; the first is also a part of the page in web/."""
+"""The parts of a page's script. The first is also used by the page in web/."""
 
 PageKind = Literal["", "n", "op", "head", "code", "meter", "name", "command", "words", "link"]
-"""How a cell is shown: as text, a number, an operator's type, a heading of its row, code, a bar of
-so many percent, a `Name`, a command, text that needs room, or a `PageLink`."""
+"""How a cell is shown: as text, a number (n), an operator's type, a heading of its row, code, a bar
+(meter, in percent), a `Name`, a command, long text (words), or a `PageLink`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name as it is shown, and its full form, which appears under the pointer."""
+    """A shortened name, and the full name, which appears under the pointer."""
 
     short: str
     long: str
@@ -41,8 +41,8 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A name that leads to a page beside this one; to none where `page` is empty. page: the name of
-    its file, quoted as URLs are."""
+    """A name with a link to a page in the same folder. page: the name of its file, quoted for a
+    URL; empty for no link."""
 
     name: str
     page: str
@@ -58,7 +58,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cell for each column; style: a class of the style sheet."""
+    """A row of a table, with a cell for each column. style: a class of the style sheet."""
 
     cells: Sequence[str | Name | PageLink]
     style: str = ""
@@ -66,8 +66,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; without titles where no column has one. style: classes of the style sheet; `long`
-    ones can be sorted and filtered. side: of which map its rows are the operators, if of one."""
+    """A table. It has a row of titles if any column has a title. style: classes of the style sheet;
+    a `long` table can be sorted and filtered. side: the map ("before" or "after") whose operators
+    are the rows; else empty."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
@@ -81,7 +82,7 @@ class Table:
 
 
 def pairs(rows: Sequence[tuple[str, str]], kind: PageKind = "") -> Table:
-    """Titles with what they are, a row each."""
+    """A table with a title and a text in each row."""
     columns = Column("", "head"), Column("", kind)
     return Table(columns, [Row((shorten(title, 60), text)) for title, text in rows])
 
@@ -110,13 +111,13 @@ def _environment() -> Environment:
 
 @cache
 def _script() -> Markup:
-    """The script of all pages."""
+    """The script that all pages have."""
     templates = files("tflm_planner.report").joinpath("templates")
     return Markup("".join(templates.joinpath(name).read_text("utf-8") for name in SCRIPTS))
 
 
 def _printable(value: object) -> object:
-    """Text with what is not printable spelled out."""
+    """Text with characters that are not printable escaped; other values unchanged."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return safe_text(value)
     return value

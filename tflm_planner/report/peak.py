@@ -1,11 +1,11 @@
-"""What lies in the head at a moment: each buffer with the bytes that are its own.
+"""Computes what lies in the head at a moment: each buffer with its own bytes.
 
     offset |  input 27,648         |
            |  result 18,432, of which 400 are its own: the rest lies on the input
 
-Buffers share memory: views lie on their parents, results trail operands. So their sizes add up to
-more than there is. Counted the largest first, the bytes on which no earlier one lies add up to what
-is really taken. It must not know how anything is rendered.
+Buffers share memory: views lie inside their parents, and results overlap operands. So their sizes
+add up to more than the memory in use. The own bytes of a buffer are those that no larger buffer
+covers; they add up to the memory in use. It must not know how anything is rendered.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class PeakPart:
 
 
 def parts_of(blocks: Sequence[MapBlock]) -> list[PeakPart]:
-    """The blocks as parts: those with most bytes of their own first, then those that lie wholly on
-    others. Of equals, the larger one comes first, then the lower one."""
+    """The blocks with their own bytes, the most own bytes first. Blocks with equally many are in
+    the order of size, then of offset."""
     parts: list[PeakPart] = []
     covered_spans: list[tuple[int, int]] = []
     for block in sorted(blocks, key=lambda b: (-b.size, b.offset, b.name)):
@@ -43,7 +43,7 @@ def parts_of(blocks: Sequence[MapBlock]) -> list[PeakPart]:
 
 
 def covered_bytes(blocks: Sequence[MapBlock]) -> int:
-    """Bytes that blocks take together, those that several share counted once."""
+    """Bytes that blocks take together. Shared bytes are counted once."""
     total = end = 0
     for b in sorted(blocks, key=lambda b: b.offset):
         total += max(b.offset + b.size - max(end, b.offset), 0)
@@ -52,7 +52,7 @@ def covered_bytes(blocks: Sequence[MapBlock]) -> int:
 
 
 def peak_parts(memory_map: MemoryMap) -> list[PeakPart]:
-    """Tensors that are live at the peak. Their own bytes and the kernel's scratch add up to the
+    """The tensors that are live at the peak. Their own bytes and the kernel's scratch add up to the
     live bytes of that step."""
     peak = memory_map.peak_step
     if peak is None:
@@ -61,13 +61,13 @@ def peak_parts(memory_map: MemoryMap) -> list[PeakPart]:
 
 
 def live_at(memory_map: MemoryMap, step: MapStep) -> list[MapBlock]:
-    """Blocks that are live while an operator runs."""
+    """The blocks that are live while an operator runs."""
     time = next(i for i, other in enumerate(memory_map.steps) if other is step)
     return [b for b in memory_map.blocks if b.start <= time < b.end]
 
 
 def _join(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes as spans that do not meet, in order."""
+    """The same bytes as sorted spans that neither overlap nor touch."""
     joined: list[tuple[int, int]] = []
     for low, high in sorted(spans):
         if joined and low <= joined[-1][1]:

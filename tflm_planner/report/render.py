@@ -1,4 +1,4 @@
-"""Which file ending gets which rendering of a report."""
+"""Chooses the renderer of a report by the ending of the file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Proves a rewritten model equal to the original on the real runtimes.
 
-The names below are loaded when they are first asked for (PEP 562): judging a plan (`planned`) needs
-no runtime, and no numpy.
+The names below are imported on first access (PEP 562), because checking a plan (`planned`) needs
+neither a runtime nor numpy.
 """
 
 from importlib import import_module
@@ -31,7 +31,7 @@ _HOMES = {
     "verify": "compare",
     "why_unable": "runnable",
 }
-"""Where names live that are not the verdict's."""
+"""The modules of the names that are not in `verdict`."""
 
 
 def __getattr__(name: str) -> Any:

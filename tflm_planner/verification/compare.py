@@ -1,7 +1,7 @@
-"""Original against result, bit by bit, on real runtimes.
+"""Compares original and result bit by bit on real runtimes.
 
-Both models run in child processes side by side, get the same inputs in the same order on one
-interpreter each (so that state shows), and must answer with the same bytes.
+The two models run in parallel in child processes. Each gets the same inputs in the same order on
+one interpreter (so that differences in state show), and both must answer with the same bytes.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ class Options:
     """How two models are compared, and for how long."""
 
     seed: int = defaults.SEED
-    """Of the random inputs."""
+    """Seed of the random inputs."""
     inputs: int = defaults.INPUTS
-    """How many are compared."""
+    """Number of inputs to compare."""
     most_macs: int = MOST_MACS
-    """Multiply-accumulates of all inputs together, beyond which fewer are compared (two at
-    least)."""
+    """Limit on the multiply-accumulates of all inputs together. If the inputs would exceed it,
+    fewer are compared, but at least two."""
     time_limit: float = 300.0
-    """Seconds that a runtime may take for one answer, after which it is taken to hang."""
+    """Seconds that a runtime may take for one answer. After that it is taken to hang."""
     arena: int = 0
     """Bytes of arena for TFLM; 0 to choose."""
     runtimes: tuple[str, ...] = tuple(PACKAGES)
-    """Those that take part: a result in the TFLM dialect runs on TFLM only."""
+    """The runtimes that take part. A result in the TFLM dialect runs on TFLM only."""
     tolerance: Tolerance | None = None
-    """How far outputs may be apart. None: not at all."""
+    """How far outputs may be apart. None: they must be equal."""
 
 
 def verify(
@@ -81,9 +81,10 @@ def verify(
     options: Options | None = None,
     on_progress: Progress = silent,
 ) -> Verdict:
-    """Compare two models on every runtime that is here.
+    """Compare two models on every runtime that is installed here.
 
-    Raises ModelError when their inputs do not match: then they are not versions of one model.
+    Raises ModelError if their inputs or outputs do not match: then they are not versions of one
+    model.
     """
     options = options or Options()
     models = read_model(original), read_model(result, dialect=True)
@@ -111,8 +112,8 @@ def verify(
 
 
 def _checks_left_out(models: tuple[Model, Model], options: Options) -> dict[str, RuntimeCheck]:
-    """Of the runtimes that were asked for, those that cannot compare the models, and why. models:
-    original and result."""
+    """The requested runtimes that cannot compare the models, each with a check that says why.
+    models: original and result."""
     alone = _for_tflm_alone(models[1])
     checks: dict[str, RuntimeCheck] = {}
     for name in (n for n in PACKAGES if n in options.runtimes):
@@ -132,8 +133,8 @@ def _sessions(
     arena: int,
     left_out: Collection[str],
 ) -> dict[str, list[Session]]:
-    """Original and result on each runtime that can compare them; all load side by side. They end
-    with the stack."""
+    """The sessions of original and result on each runtime that can compare them. All load in
+    parallel, and all end with the stack."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     paths = folder / "original.tflite", folder / "result.tflite"
     write_temporary(paths, files)
@@ -149,7 +150,8 @@ def _sessions(
 
 
 def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:
-    """The models where the runtimes read them. UsageError when there is no room."""
+    """Write the models to files that the runtimes read. Raises UsageError if they cannot be
+    written."""
     try:
         for path, data in zip(paths, files, strict=True):
             path.write_bytes(data)
@@ -167,7 +169,7 @@ def _check_comparable(original: Model, result: Model) -> None:
 
 
 def _for_tflm_alone(model: Model) -> str:
-    """Why LiteRT cannot run the result of a planner, though TFLM can; empty if it may."""
+    """Why LiteRT cannot run a planned model that TFLM can run; empty if LiteRT can."""
     if model.has_views:  # it would take views for tensors without a value
         return "the result is in the TFLM dialect"
     if any(t.quantization.lacks_zero_points for t in model.tensors()):
@@ -187,9 +189,9 @@ class SideBySide:
         where: Callable[[list[Array]], Place],
         result: Graph | None = None,
     ) -> None:
-        """`model`: the original. `sessions`: of both. `where`: for inputs on which they differ,
-        the place of the difference. `result`: the graph whose inputs and outputs may have other
-        types; None where they have the same."""
+        """`model`: the original. `sessions`: those of original and result. `where`: finds the place
+        of a difference, given inputs on which the outputs differ. `result`: the result's main
+        graph, needed if its inputs or outputs have other types than the original's; else None."""
         self._runtime, self._where = runtime, where
         self._model = model
         self._result = result or model.main
@@ -198,7 +200,7 @@ class SideBySide:
         self.arenas: list[HostAllocation | None] = [None, None]
 
     def compare(self) -> RuntimeCheck:
-        """Run both until they differ, or the inputs end."""
+        """Run both models until their outputs differ, or all inputs are used."""
         unfit = why_unfit(self._model, self._runtime)
         if unfit is not None:
             return self._check(CANNOT_RUN, 0, False, unfit)
@@ -252,7 +254,7 @@ class SideBySide:
         return self._check(CLOSE if differences.any else EQUAL, compared, len(answers) > 1, detail)
 
     def _why_fewer(self, compared: int) -> str:
-        """Why fewer inputs were compared than were asked for; empty where none were left out."""
+        """Why fewer inputs were compared than were asked for; empty if none were left out."""
         requested = self._options.inputs
         if compared >= requested:
             return ""
@@ -260,8 +262,8 @@ class SideBySide:
         return f"not on {requested}, as each takes {work}"
 
     def _check_answered(self, failure: RuntimeFailureError, side: int) -> None:
-        """Raise ModelError where the result did not answer in time: it may hang, or the machine may
-        be slow, and that must decide nothing."""
+        """Raise ModelError if the result did not answer in time. It may hang, or the machine may be
+        slow, so a verdict must not depend on it."""
         if side and isinstance(failure, RuntimeTimeoutError):
             raise ModelError(
                 f"the planned model gave {failure} on {self._runtime}, so that nothing is proved; "
@@ -269,7 +271,8 @@ class SideBySide:
             )
 
     def _count(self) -> int:
-        """Inputs to compare: counted, so that any machine proves the same."""
+        """How many inputs to compare. It is limited by counted work, not by time, so that every
+        machine compares the same inputs."""
         return inputs_within(self._model, self._options.inputs, self._options.most_macs)
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:

@@ -1,9 +1,9 @@
-"""Values of a result's inputs and outputs as the original has them.
+"""Converts values of a result's inputs and outputs into the types that the original has.
 
 A result may take and give integers where the original takes and gives floats that stand for them
-(`transforms.drop_conversions`). Both then get the same numbers, each in its own type: an integer q
-stands for scale * (q - zero point), and the original's QUANTIZE makes exactly q of that again,
-because the two roundings of a float are far smaller than half a step.
+(`transforms.drop_conversions`). Both models then get the same numbers, each in its own type. An
+integer q stands for scale * (q - zero point), and the original's QUANTIZE turns this number back
+into exactly q, because the two float roundings are far smaller than half a quantization step.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _INTEGERS = frozenset({"int8", "uint8", "int16"})
 
 
 def differing_ends(original: Graph, result: Graph) -> str:
-    """How inputs or outputs of a result differ so much that it is no version of the original;
-    empty where they do not."""
+    """Describes the inputs or outputs whose number, shapes or types rule out that the result is a
+    version of the original; empty if none do."""
     for what in ("inputs", "outputs"):
         a, b = (list[Tensor](getattr(g, what)) for g in (original, result))
         if len(a) != len(b) or not all(map(_stand_for_each_other, a, b)):
@@ -48,7 +48,7 @@ def as_original(
 
 
 def _convert(original: Tensor, result: Tensor, values: Array) -> Array:
-    """As TFLM and LiteRT convert: DEQUANTIZE multiplies in double precision."""
+    """Convert as TFLM and LiteRT do: DEQUANTIZE multiplies in double precision."""
     if original.type == result.type:
         return values
     result_scale, original_scale = result.quantization.single, original.quantization.single

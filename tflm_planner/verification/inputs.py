@@ -1,8 +1,8 @@
-"""Inputs to compare with: random, extreme, constant, and as the world is, in a fixed order for a
-seed.
+"""Makes the inputs for a comparison: random, extreme, constant and realistic ones, in an order
+fixed by the seed.
 
-Random numbers alone saturate activations and look alike everywhere, so that what depends on small
-numbers, or on one part of an image, would not show:
+Random numbers alone saturate activations and are alike in all parts of an image. They would not
+show errors that depend on small numbers or on one part of an image. So there are other kinds:
 
     faint    a few steps around zero           sparse   zeros, and a few numbers of all sizes
     natural  smooth, and dark in one half      random   again, after extremes: state would show
@@ -26,12 +26,12 @@ _DTYPES = {
     "float32": np.float32, "float64": np.float64, "float16": np.float16, "bool": np.bool_,
 }  # fmt: skip
 _FAINT_STEPS, _FAINT = 3, 0.02
-"""Steps of integers, and sizes of floats, around zero."""
+"""How far faint inputs are from zero: integers in quantization steps, and the size of floats."""
 _FILLED = 0.05
 """The share of numbers that are not zero in a sparse input."""
 _NARROW = 2
-"""Random int32 and int64 inputs lie in [0, 2): they are indices or counts more often than not,
-and TFLM does not check them."""
+"""Random int32 and int64 inputs lie in [0, 2), because they are mostly indices or counts, and TFLM
+does not check these."""
 
 
 def can_make_values(graph: Graph) -> bool:
@@ -40,8 +40,8 @@ def can_make_values(graph: Graph) -> bool:
 
 
 def input_sets(graph: Graph, seed: int, *, count: int = 8) -> Iterator[tuple[str, list[Array]]]:
-    """(what it is, one array for each input): random, all minimum, all maximum, constant, random
-    again, faint, natural and sparse; then random ones."""
+    """Yield `count` pairs (label, one array for each input): random, all minimum, all maximum,
+    constant, random again, faint, natural and sparse; after these only random ones."""
     rng = np.random.default_rng(seed)
     kinds: list[tuple[str, Callable[[Tensor], Array]]] = [
         ("random", lambda t: _random(t, rng)),
@@ -78,15 +78,15 @@ def _random(tensor: Tensor, rng: np.random.Generator) -> Array:
 
 
 def _faint(tensor: Tensor, rng: np.random.Generator) -> Array:
-    """What a sensor gives in silence, or in the dark."""
+    """Values such as a sensor gives in silence or in the dark."""
     if not _has_values(tensor):
         return _random(tensor, rng)
     return _around_zero(tensor, rng.normal(size=tensor.shape or ()), _FAINT, _FAINT_STEPS)
 
 
 def _natural(tensor: Tensor, rng: np.random.Generator) -> Array:
-    """Waves over all axes but the batch, with little noise; dark in the first half of the longest
-    axis."""
+    """Waves along all axes except the batch, with a little noise, and faint in the first half of
+    the longest axis."""
     if not _has_values(tensor):
         return _random(tensor, rng)
     shape = tensor.shape or ()
@@ -106,7 +106,7 @@ def _natural(tensor: Tensor, rng: np.random.Generator) -> Array:
 
 
 def _sparse(tensor: Tensor, rng: np.random.Generator) -> Array:
-    """Zeros, and a few numbers of all sizes."""
+    """Zeros with a few random numbers of all sizes among them."""
     values = _random(tensor, rng)
     if not _has_values(tensor):
         return values
@@ -120,8 +120,8 @@ def _has_values(tensor: Tensor) -> bool:
 
 
 def _around_zero(tensor: Tensor, values: Array, size: float, steps: float) -> Array:
-    """Values as the tensor holds them: 1 is `size` of a float, and `steps` steps of an integer
-    from its zero point."""
+    """Scale values to the tensor's type: 1 becomes `size` in a float tensor, and `steps`
+    quantization steps above the zero point in an integer tensor."""
     dtype = dtype_of(tensor)
     if dtype.kind == "f":
         return np.asarray(size * values, dtype)

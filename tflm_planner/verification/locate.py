@@ -1,8 +1,9 @@
-"""Which operator is the first to compute something else.
+"""Finds the first operator of a result that computes something else than the original's.
 
-A planned model cannot be asked for its intermediate tensors (later operators reuse their
-memory), so both models are cut off after the same operator, with that operator's results as the
-outputs and the offsets as they were, and run again; bisection finds the first cut that differs.
+A planned model cannot be asked for its intermediate tensors (later operators reuse their memory),
+so both models are cut off after the same operator, and run again. The results of this operator
+become the outputs, and the offsets stay as they were. Bisection finds the first cut at which the
+models differ.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _TIME_LIMIT = 60.0
 
 
 class Place(NamedTuple):
-    """Where a result first differs: to append to a message, and the operator. Empty and None when
-    it cannot be told."""
+    """Where a result first differs. said: words to append to a message; empty if the place is
+    unknown. culprit: the operator; None if unknown."""
 
     said: str = ""
     culprit: Culprit | None = None
@@ -32,7 +33,7 @@ class Place(NamedTuple):
 def first_difference(
     runtime: str, original: bytes, result: bytes, values: list[Any], arena: int
 ) -> Place:
-    """The first operator that computes something else."""
+    """Find the first operator whose results differ on these inputs."""
     graphs = _read(original).main, _read(result).main
     inputs = as_original(graphs[0].inputs, graphs[1].inputs, values), values
     ops = graphs[1].ops
@@ -65,19 +66,21 @@ def first_difference(
 
 
 def cut_after(data: bytes, last: int) -> bytes:
-    """The file with the main graph ending at operator `last`, whose results are its outputs."""
+    """The file with the main graph cut off after operator `last`, whose results become the
+    outputs."""
     model = _read(data)
     end_after(model, model.main.ops[last])
     return write_model(model)
 
 
 def _read(data: bytes) -> Model:
-    """Also one in the TFLM dialect, whose views no operator writes."""
+    """Read a model, which may be in the TFLM dialect, where no operator writes the views."""
     return read_model(data, dialect=True)
 
 
 def _partners(original: Graph, ops: list[Op]) -> dict[int, int]:
-    """Operator index in the result -> in the original, by the names of what they write."""
+    """Maps the index of an operator in the result to that of the operator in the original whose
+    results have the same names. Empty if these are not unique in the original."""
     index = {_key(op): i for i, op in enumerate(original.ops)}
     unique = len(index) == len(original.ops)
     return {k: index[_key(op)] for k, op in enumerate(ops) if unique and _key(op) in index}

@@ -1,10 +1,11 @@
-"""The child process of a split model: front and back on one runtime, from outside one model.
+"""The child process that runs front and back of a split model on one runtime, like one model.
 
-`python -m tflm_planner.verification.pair_worker RUNTIME FRONT BACK ARENA OUTPUTS STRIPS` does what
-an application does, and nothing more (STRIPS: the fields of `split_input.StripSchedule` and the
-shapes, as JSON): fills the halos before each image, feeds strips, appends what comes out to the
-back's input. On TFLM halos are left alone between strips: there the plan must keep them. Strips
-below the image, and the room for the front, hold noise: a result that depends on it differs.
+`python -m tflm_planner.verification.pair_worker RUNTIME FRONT BACK ARENA OUTPUTS STRIPS` does
+exactly what an application does: it fills the halos before each image, feeds strips to the front,
+and appends the rows that the front makes to the back's input. STRIPS holds the fields of
+`split_input.StripSchedule` and the shapes, as JSON. On TFLM the halos are not written between
+strips, because the plan must preserve them. Strip rows below the image, and the back's input that
+reserves the front's memory, hold noise, so that a result that depends on them differs.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tflm_planner.verification.worker import LOADERS, Invoke, first_line
 
 
 class Application:
-    """Front and back as one model."""
+    """Runs front and back as one model."""
 
     def __init__(self, front: Invoke, back: Invoke, schedule: dict[str, Any], keeps: bool) -> None:
-        """`keeps`: whether halos stay in the interpreter between invokes."""
+        """`keeps`: whether the interpreter preserves halos between invokes."""
         self._front, self._back, self._schedule, self._keeps = front, back, schedule, keeps
         self._noise = np.random.default_rng(0)
 
     def invoke(self, values: list[Any]) -> list[Any]:
-        """One image."""
+        """Compute the outputs of one image."""
         (image,), schedule = values, self._schedule
         halos: list[Any] = [
             np.full(shape, value, kind)

@@ -1,7 +1,7 @@
-"""A split model against the original: front and back together compute the same bits.
+"""Checks that the front and back of a split model together compute the same bits as the original.
 
-The pair is one model seen from outside: `pair_worker` feeds it strips as an application would, one
-image after the other on the same interpreters, so that anything left of the image before shows.
+The pair is run like one model: `pair_worker` feeds strips to it as an application would, image
+after image on the same interpreters, so that leftovers of the previous image show.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tflm_planner.verification.workload import answer_limit, roomy_arena
 
 @dataclass(frozen=True)
 class Pair:
-    """The files of a split model. twin: of a back in the TFLM dialect, the portable model."""
+    """The files of a split model. twin: the portable twin of a back in the TFLM dialect."""
 
     front: bytes
     back: bytes
@@ -46,8 +46,8 @@ def verify_pair(
     options: Options | None = None,
     on_progress: Progress = silent,
 ) -> Verdict:
-    """Compare on every runtime that is here; a back in the TFLM dialect runs on TFLM, and its twin
-    on LiteRT."""
+    """Compare original and pair on every runtime that is installed here. A back in the TFLM dialect
+    runs on TFLM, and its portable twin runs on LiteRT."""
     options = options or Options()
     model, about = read_model(original), json.dumps(describe_pair(pair))
     arena, outputs = roomy_arena(original, model), str(len(model.main.outputs))
@@ -79,7 +79,8 @@ def verify_pair(
 
 
 def describe_pair(pair: Pair) -> dict[str, Any]:
-    """What an application must know of a pair: the fields of `StripSchedule`, shapes and types."""
+    """What an application must know about a pair: the fields of `StripSchedule`, shapes and
+    types."""
     front, back = read_model(pair.front).main, read_model(pair.back, dialect=True).main
     halos = [front.inputs[index] for index, _ in pair.strips.states]
     boundary, room = back.inputs

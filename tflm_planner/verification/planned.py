@@ -1,10 +1,10 @@
-"""Judges the plan that a model carries, whoever made it.
+"""Checks the plan that a model carries, from any tool.
 
     file --> entries --counts--> offsets --first fit--> placement --> faults: pair, place, time
          `-> without its plan ------------------------- terms ------> the same bytes?
 
-Life spans and permissions are those of the planning problem, scratch lies where TFLM's first fit
-puts it. It must not know how plans are made.
+Life spans and overlaps are those of the planning problem. Scratch lies where TFLM's first fit puts
+it. It must not know how plans are made.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ if TYPE_CHECKING:
 
 FaultKind = Literal["count", "negative", "alignment", "far", "collision", "version"]
 _RUNS_PROOF: frozenset[FaultKind] = frozenset({"alignment", "collision", "version"})
-"""Faults beside which the bytes can still be followed: every offset is known and within reason."""
+"""The kinds of fault with which the arena's bytes can still be traced, because all offsets are
+known and of a plausible size."""
 
 _FAR_FACTOR, _LEAST_FAR_BYTES = 16, 1 << 20
-"""An offset is taken for an error if it is at least this many times what all buffers side by side
-would take, and at least this many bytes. Plans with holes are no errors: the arena says what they
-cost, and where tensors were left out of a file, a plan may well go beyond what is left."""
+"""An offset counts as an error if it is at least this many times the size of all buffers side by
+side, and at least this many bytes. A plan with gaps is not an error: its cost shows in the arena,
+and if tensors were removed from a file, its plan may reach beyond the remaining ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFault:
-    """What is wrong with a plan, and where. first, second: names of the buffers, empty where none
-    is meant. bytes_from, bytes_to: of the head. operators: first and last of those that run then,
-    by place in the order in which they run; None where it is wrong at any time. said: the fault in
-    words."""
+    """What is wrong with a plan, and where. said: the fault in words. first, second: names of the
+    buffers involved, or empty. bytes_from, bytes_to: the range of the head. operators: the first
+    and the last operator during which the fault holds, as positions in the order of execution; None
+    if it holds at any time."""
 
     kind: FaultKind
     said: str
@@ -68,39 +69,39 @@ class PlacedScratch:
 
 @dataclass(frozen=True)
 class PlanVerdict:
-    """What is to be said of the plan in a model."""
+    """The verdict on the plan in a model."""
 
     has_plan: bool
-    """Whether there is one."""
+    """Whether the model carries a plan."""
     tensors: int = 0
     """Tensors that need memory."""
     left: int = 0
-    """Those of them that the plan leaves to TFLM."""
+    """Tensors among them that the plan leaves to TFLM's planner."""
     head: int = 0
-    """Bytes of head with all that TFLM places itself."""
+    """Bytes of the head, including all buffers that TFLM places itself."""
     planned: int = 0
-    """Bytes of the tensors in the plan alone."""
+    """Bytes of the head that the planned tensors alone reach."""
     scratch: tuple[PlacedScratch, ...] = ()
-    """Where first fit puts it."""
+    """The scratch buffers, where TFLM's first fit puts them."""
     reads_since: date = FIRST_KNOWN
-    """The first day whose TFLM understands the plan."""
+    """The date from which on TFLM understands the plan."""
     faults: tuple[PlanFault, ...] = ()
-    """What is wrong."""
+    """What is wrong with the plan."""
     terms: TermsProof | None = None
-    """Whether the planned arena gives the bytes that the model without a plan gives. None: there is
-    nothing to run."""
+    """The proof that the model with its plan computes the same as without it. None if it could not
+    be run."""
     notes: tuple[str, ...] = field(default=())
-    """What could not be judged."""
+    """What could not be checked."""
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong, as far as it could be looked at."""
+        """Whether no fault was found, as far as the plan could be checked."""
         return not self.faults and (self.terms is None or self.terms.status != "different")
 
 
 def verify_plan(model: Model, kernels: TargetKernels) -> PlanVerdict:
-    """The verdict on the plan that a model carries, for a target."""
-    from tflm_planner.verification.terms import prove_by_terms  # arrays of fields: numpy
+    """Check the plan that a model carries, for a target."""
+    from tflm_planner.verification.terms import prove_by_terms  # it imports numpy
 
     if not plan_entries(model):
         return _without_plan(model, kernels)
@@ -154,7 +155,7 @@ def _scratch(placement: Placement) -> tuple[PlacedScratch, ...]:
 
 
 def reads_since(model: Model) -> date:
-    """The first day whose TFLM reads a plan for this model as it is meant."""
+    """The date from which on TFLM reads a plan for this model correctly."""
     several = len(model.graphs) > 1
     return max(FIRST_KNOWN, since_behaviour("plans_of_subgraphs")) if several else FIRST_KNOWN
 
@@ -162,9 +163,9 @@ def reads_since(model: Model) -> date:
 def plan_faults(
     model: Model, kernels: TargetKernels, timeline: Timeline | None = None
 ) -> Iterator[PlanFault]:
-    """What is wrong with the plan that a model carries; nothing without one. timeline: with the
-    model's entries, where it is known. In the TFLM dialect collisions are not looked for: views lie
-    in what they are views of."""
+    """Yield the faults of the plan that a model carries; none if it carries no plan. timeline: the
+    model's timeline with its entry graphs, if the caller has it. Collisions are not looked for in
+    the TFLM dialect, where a view lies inside the tensor that it is a view of."""
     entries, tensors = plan_entries(model), sum(1 for _ in model.tensors())
     for entry in entries:
         if not entry.fits(tensors):
@@ -206,7 +207,7 @@ def _version_faults(model: Model, target: Target) -> Iterator[PlanFault]:
 
 
 def _offset_faults(timeline: Timeline, at: Mapping[Tensor, int]) -> Iterator[PlanFault]:
-    """Tensors whose offset is wrong whatever lies beside them."""
+    """Yield the faults of offsets that are wrong by themselves, regardless of other buffers."""
     beside = sum(timeline.sizes.values()) + sum(s.size for s in timeline.scratch)
     room = max(_FAR_FACTOR * beside, _LEAST_FAR_BYTES)
     for tensor, offset in at.items():
@@ -245,6 +246,6 @@ def _collision(timeline: Timeline, wrong: Violation) -> PlanFault:
 
 
 def _running(timeline: Timeline) -> Sequence[Op]:
-    """The operators in the order in which they run, as memory maps number them."""
+    """The operators in the order of execution, which is how memory maps number them."""
     run = (op for op in timeline.ops if op in timeline.scopes)
     return sorted(run, key=lambda op: timeline.scopes[op][0][0])

@@ -1,6 +1,6 @@
-"""Whether a runtime that is here can run a model at all: one input, as verification gives it first.
-
-To be asked before a search whose results could not be proved. It compares nothing.
+"""Tells whether an installed runtime can run a model at all, by running the first input of the
+verification. It is asked before a search, so that no search runs whose results could not be
+verified. It compares nothing.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tflm_planner.verification.workload import answer_limit, roomy_arena, why_un
 
 
 def is_installed(runtime: str) -> bool:
-    """Whether a runtime is here."""
+    """Whether a runtime is installed."""
     return importlib.util.find_spec(PACKAGES[runtime]) is not None
 
 
 def any_installed() -> bool:
-    """Whether any runtime is here."""
+    """Whether any runtime is installed."""
     return any(map(is_installed, PACKAGES))
 
 
 def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str | None:
-    """Why `runtime` cannot run the model in `data`; None where it can, or does not answer: a
-    machine that is busy decides nothing, and the proof says what hangs."""
+    """Why `runtime` cannot run the model in `data`. None if it can, and also if it does not answer
+    in time: the machine may be busy, and the later verification reports a model that hangs."""
     options = options or Options()
     if runtime not in options.runtimes:
         return "not asked"

@@ -1,4 +1,4 @@
-"""A model loaded in a runtime in a child process, seen from the parent."""
+"""The parent's side of a child process in which a runtime has loaded a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNTIME_IMPORTS = {
     "LiteRT": (_WORKER, "ai_edge_litert.interpreter"),
     "TFLM": (_WORKER, "tflite_micro"),
 }
-"""What a child process that runs a runtime imports."""
+"""The modules that a child process imports to run a runtime."""
 
 
 class RuntimeFailureError(Exception):
@@ -32,13 +32,14 @@ class RuntimeTimeoutError(RuntimeFailureError):
 
 
 class Child:
-    """A child process that answers frames with frames. Requests and answers may be pipelined."""
+    """A child process that answers each frame with a frame. Several requests may be sent before
+    their answers are received."""
 
     def __init__(
         self, arguments: list[str], time_limit: float, imports: Sequence[str] = ()
     ) -> None:
-        """Start `python -m ARGUMENTS`. `time_limit`: seconds for any answer. `imports`: modules
-        that it needs and that take long to import."""
+        """Start `python -m ARGUMENTS`. `time_limit`: seconds for any answer. `imports`: slow
+        modules that the process needs."""
         self._limit = time_limit
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
         self._process = start_module(arguments, self._errors, imports)
@@ -54,7 +55,7 @@ class Child:
             self._answers.put(None)
 
     def send(self, values: Any) -> None:
-        """Ask."""
+        """Send a request. Raises RuntimeFailureError if the process has ended."""
         assert self._process.stdin is not None
         try:
             write_frame(self._process.stdin, values)
@@ -62,7 +63,8 @@ class Child:
             raise RuntimeFailureError(self._epitaph()) from error
 
     def receive(self) -> Any:
-        """The next answer; RuntimeFailureError when there is none."""
+        """The next answer. Raises RuntimeFailureError if there is none, RuntimeTimeoutError if it
+        does not come in time."""
         try:
             answer: Any = self._answers.get(timeout=self._limit)
         except queue.Empty:
@@ -81,7 +83,8 @@ class Child:
         return f"the runtime ended the process ({how}){self._last_words()}"
 
     def _last_words(self) -> str:
-        """The last line that the runtime printed: usually its reason."""
+        """The last line that the runtime printed on stderr, which is usually the reason of a
+        failure."""
         self._errors.seek(0)
         printed = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         lines = [line.strip() for line in printed if not line.startswith(("INFO", "WARNING"))]
@@ -93,9 +96,9 @@ class Child:
         return self._process.poll() is None
 
     def crash(self) -> str | None:
-        """Let the runtime end in good order; the name of the signal that ended it otherwise.
+        """Let the runtime exit normally. Returns the name of the signal if one ended it, else None.
 
-        A runtime that writes outside its memory may compute all that is asked, and die later.
+        A runtime that writes outside its memory may answer every request and crash only at exit.
         """
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
@@ -124,17 +127,17 @@ class Child:
 
 
 class Session(Child):
-    """A child process serving one model: `send` several sessions their inputs, then `receive`
-    from each."""
+    """A child process that serves one model. To run several in parallel, `send` inputs to all
+    sessions, then `receive` from each."""
 
     def __init__(
         self, runtime: str, model: Path, *, arena: int, outputs: int, time_limit: float
     ) -> None:
-        """Start loading; `describe()` waits for it. `arena`: bytes for TFLM. `outputs`: how
-        many the model has. `time_limit`: seconds for any answer."""
+        """Start to load the model; `describe()` waits until it is loaded. `arena`: bytes for TFLM.
+        `outputs`: the model's number of outputs. `time_limit`: seconds for any answer."""
         arguments = [_WORKER, runtime, str(model), str(arena), str(outputs)]
         super().__init__(arguments, time_limit, RUNTIME_IMPORTS[runtime])
 
     def describe(self) -> dict[str, int]:
-        """What the runtime said on loading: for TFLM head and tail in bytes."""
+        """What the runtime reported after loading: for TFLM, head and tail in bytes."""
         return self.receive()

@@ -1,7 +1,7 @@
-"""How far outputs may be apart where a sum was split, and how far they are.
+"""How far outputs may be apart if a sum was split, and how far apart they are.
 
-Declared by the user alone (`--allow-inexact`), and only for models whose rewriting is not exact:
-everything else must be equal bit by bit.
+Only the user can allow a tolerance (`--allow-inexact`), and only for models whose rewriting is not
+exact. All other models must be equal bit by bit.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _EIGHT_BITS = 255
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """quantised: the largest difference of int8, uint8 and int16 outputs, in steps of 1/255 of
-    the type's range. relative: of floats, as a share of the output's largest magnitude. Outputs
-    of other types (indices, truth values) must be equal."""
+    """quantised: the largest difference of int8, uint8 and int16 outputs, in steps of 1/255 of the
+    type's range. relative: the largest difference of floats, relative to the output's largest
+    magnitude. Outputs of other types (indices, truth values) must be equal."""
 
     quantised: float = 4.0
     relative: float = 1e-4
@@ -29,9 +29,9 @@ class Tolerance:
 class Differences:
     """Differences of all outputs seen so far.
 
-    steps: how many values were how many steps of their type apart. relative: the largest
-    difference of floats, as a share of the output's largest magnitude. values: compared.
-    Without a tolerance every bit must be equal.
+    steps: difference in steps of the type -> how many values have it. relative: the largest
+    difference of floats, relative to the output's largest magnitude. values: how many were
+    compared. Without a tolerance every bit must be equal.
     """
 
     tolerance: Tolerance | None
@@ -45,7 +45,8 @@ class Differences:
         return self.relative > 0 or any(self.steps)
 
     def add(self, expected: Any, actual: Any) -> str | None:
-        """Count the differences of one output; why they are too large, None when they are not."""
+        """Count the differences of one output. Returns why they are too large, or None if they are
+        not."""
         if expected.shape != actual.shape or expected.dtype != actual.dtype:
             actual_form, expected_form = (f"{a.dtype}{list(a.shape)}" for a in (actual, expected))
             return f"{actual_form} in place of {expected_form}"

@@ -1,10 +1,10 @@
-"""How often each graph of a model runs in one invoke, before any runtime is asked.
+"""Computes how often each graph of a model runs in one invoke, without a runtime.
 
-    WHILE(i < 1,000,000,000): i += 1     two operators for each of a billion turns
+    WHILE(i < 1,000,000,000): i += 1     two operators in each of a billion iterations
 
-A file of a kilobyte can declare such a loop, and a runtime would turn for hours. Only what decides
-loops is computed here: small integers that depend on constants alone, by the rules of the proof by
-terms. What depends on an input is not known, and neither is then where a loop ends.
+A file of a kilobyte can declare such a loop, and a runtime would run it for hours. Only values that
+decide loops are computed here: small integers that depend on constants alone, by the rules of the
+proof by terms. If the condition of a loop depends on an input, its end is unknown.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from tflm_planner.ops.terms.values import (
 
 _TYPES = frozenset({"int32", "int64", "bool"})
 _LARGEST = 64
-"""Elements of a tensor that may decide a loop: counters, sizes, shapes."""
+"""The most elements of a tensor that may decide a loop: counters, sizes, shapes."""
 _FREE_RUNS = 1 << 17
-"""Operators run, for any file: a second's work here, and less for a runtime."""
+"""Runs of operators that any file may need: a second of work here, and less for a runtime."""
 _BYTES_A_RUN = 16
-"""Of the file, for each operator more."""
+"""Bytes of the file that allow one more run of an operator."""
 KnownValues = dict[Tensor, Values]
 
 
 class _TooManyError(Exception):
-    """More operators would run than may."""
+    """More operators would run than are allowed."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """times: how often each graph runs, as far as that is known. decided: whether no input decides
-    how often a loop turns. too_many: more operators run than `most`. longest: the loop that was
-    under way then, the innermost; None without one."""
+    """What one invoke runs. times: how often each graph runs, as far as that is known. decided:
+    whether no loop's number of iterations depends on an input. too_many: whether more operators run
+    than `most`. longest: the innermost loop that was running when `most` was exceeded; None if
+    there was none."""
 
     times: Mapping[Graph, int]
     decided: bool
@@ -58,8 +59,8 @@ class Runs:
 
 
 def runs_of(model: Model, most: int | None = None) -> Runs:
-    """What one invoke of a model runs, up to a number of operators: if None, up to that which the
-    file's size allows."""
+    """What one invoke of a model runs. most: the number of operators after which to stop; None for
+    the number that the file's size allows."""
     if most is None:
         most = _FREE_RUNS + model.file_size // _BYTES_A_RUN
     if not any(op.graphs for op in model.ops()):
@@ -73,8 +74,8 @@ def runs_of(model: Model, most: int | None = None) -> Runs:
 
 
 class _Walk:
-    """Runs a model's control flow. None stands for values that are not known. turning: the loops
-    that are under way, from the outermost on."""
+    """Runs a model's control flow. None stands for unknown values. turning: the loops that are
+    running, outermost first."""
 
     def __init__(self, most: int) -> None:
         self.times: Counter[Graph] = Counter()
@@ -86,7 +87,7 @@ class _Walk:
         self._symbols = Symbols(self._mixer)
 
     def run(self, graph: Graph, inputs: Sequence[Values | None]) -> list[Values | None]:
-        """The outputs of a graph."""
+        """Run a graph and return its outputs."""
         self.times[graph] += 1
         pairs = zip(graph.inputs, inputs, strict=False)
         known = {t: value for t, value in pairs if value is not None}
@@ -115,7 +116,7 @@ class _Walk:
         return [v if v.known else None for v in values or ()]
 
     def _call(self, op: Op, values: list[Values | None]) -> Sequence[Values | None]:
-        """WHILE, IF, and whatever else has graphs, each of which may then run."""
+        """Run WHILE, IF, or any other operator with graphs, of which every graph may then run."""
         graphs = [graph for called in op.graphs.values() for graph in called]
         if op.kind == "WHILE" and {*op.graphs} == {CONDITION, BODY} and len(graphs) == 2:
             test, body = op.graphs[CONDITION][0], op.graphs[BODY][0]
@@ -132,7 +133,7 @@ class _Walk:
         return ()
 
     def _check_counted(self, op: Op, test: Graph, body: Graph) -> None:
-        """Raise _TooManyError at once for a loop that says how far it counts."""
+        """Raise _TooManyError at once for a counted loop with too many iterations."""
         if (turns(op) or 0) * (len(test.ops) + len(body.ops)) > self._left:
             raise _TooManyError
 
@@ -168,7 +169,8 @@ class _Walk:
 
 
 def _may_decide(op: Op) -> bool:
-    """Whether its results are small integers, which a rule may compute."""
+    """Whether the results of an operator are small integers that a rule may compute, so that they
+    may decide a loop."""
     return all(map(_is_small, op.outputs)) and (
         reads_shape_alone(op) or all(map(_is_small, op.operands()))
     )

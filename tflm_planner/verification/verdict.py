@@ -1,4 +1,4 @@
-"""What verification found, as data."""
+"""The results of verification, as data."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class HostAllocation:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The operator of a result that is the first to differ. position: in the main graph. kind: as
-    the runtime names it, or the file. fails: whether the runtime does not run it at all."""
+    """The operator of a result that is the first to differ. position: its index in the main graph.
+    kind: its name, from the file or from the runtime's message. fails: whether the runtime fails to
+    run it at all."""
 
     position: int
     kind: str
@@ -35,14 +36,13 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCheck:
-    """What one runtime said of original against result.
+    """The outcome of comparing original and result on one runtime.
 
     status: EQUAL, DIFFERENT, CANNOT_RUN or NOT_AVAILABLE; CLOSE only where a tolerance was
-    declared. inputs: invokes compared, in a row on
-    one interpreter. outputs_vary: whether the original's outputs differ between inputs at all;
-    equality proves nothing when they do not. detail: why, or where the first difference is.
-    culprit: the operator at fault, if it is known. of_twin: whether it is the portable twin of the
-    result that was compared.
+    declared. inputs: how many invokes were compared, in a row on one interpreter. outputs_vary:
+    whether the original's outputs differ between inputs at all; if not, equality proves nothing.
+    detail: why, or where the first difference is. culprit: the operator at fault, if it is known.
+    of_twin: whether the portable twin of the result was compared instead of the result.
     """
 
     runtime: str
@@ -56,7 +56,7 @@ class RuntimeCheck:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All runtimes together, and the arenas TFLM reported for original and result."""
+    """The checks of all runtimes, and the arenas that TFLM reported for original and result."""
 
     checks: tuple[RuntimeCheck, ...]
     original_arena: HostAllocation | None = None
@@ -69,11 +69,12 @@ class Verdict:
 
     @property
     def proved(self) -> bool:
-        """Whether at least one runtime compared them, and none found a difference (or, where a
-        tolerance was declared, none beyond it: ask `exact`)."""
+        """Whether at least one runtime compared the models and none found a difference. If a
+        tolerance was allowed, differences within it do not count; `exact` tells whether there are
+        any."""
         return not self.differs and any(c.status in (EQUAL, CLOSE) for c in self.checks)
 
     @property
     def exact(self) -> bool:
-        """Whether all bits were equal wherever they were compared."""
+        """Whether all bits were equal on every runtime that compared them."""
         return not any(c.status in (CLOSE, DIFFERENT) for c in self.checks)

@@ -1,8 +1,8 @@
-"""The child process: one runtime, one model, invoked as often as asked.
+"""The child process of a session: it loads one model in one runtime and invokes it on request.
 
 `python -m tflm_planner.verification.worker RUNTIME MODEL ARENA OUTPUTS` reads frames of inputs from
-standard input and answers each with a frame of OUTPUTS arrays; the first frame it writes says
-how loading went. TFLM aborts the process on some models: that is why this is one.
+standard input and answers each with a frame of OUTPUTS arrays. The first frame that it writes says
+how loading went. It is a process of its own because TFLM aborts the process on some models.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Invoke = Callable[[list[Any]], list[Any]]
 
 
 def load_litert(path: str, arena: int, output_count: int) -> tuple[dict[str, int], Invoke]:
-    """LiteRT with its reference kernels; no arena to report."""
+    """Load a model in LiteRT with its reference kernels. There is no arena to report."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter: Any = Interpreter(
@@ -40,8 +40,8 @@ def load_litert(path: str, arena: int, output_count: int) -> tuple[dict[str, int
 
 
 def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int], Invoke]:
-    """Stock TFLM (the wheel: reference kernels, x86-64), with its head and tail. An input that
-    is None stays as the invoke before has left it."""
+    """Load a model in stock TFLM (the wheel: reference kernels, x86-64), and report head and tail.
+    An input that is None stays as the previous invoke left it."""
     from tflite_micro import runtime
 
     interpreter: Any = runtime.Interpreter.from_file(path, arena_size=arena)
@@ -78,7 +78,7 @@ def allocation(interpreter: Any) -> dict[str, int]:
 def main() -> None:
     """Serve one model until standard input ends."""
     name, path, arena, output_count = sys.argv[1:5]
-    # Runtimes print to descriptor 1 too; frames keep a copy of it for themselves.
+    # Runtimes also print to descriptor 1, so answers go to a copy of it and prints to stderr.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, on one line."""
+    """The first line of an error's text, or the name of its type."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
 

@@ -1,4 +1,4 @@
-"""What a runtime may be asked to run here: bounded by the file's size, whatever it declares."""
+"""Limits what a runtime may be asked to run: by the file's size, regardless of what it declares."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from tflm_planner.verification.turns import Runs, runs_of
 
 _MINIMUM_INPUTS = 2
 MOST_MACS = 3_000_000_000
-"""Some 20 s of reference kernels, at 150 million a second."""
+"""About 20 s of reference kernels, at 150 million per second."""
 _MACS_A_BYTE = 4
-"""Of the activations: what making, moving and comparing a byte costs."""
+"""The cost of making, moving and comparing one byte of activations, in multiply-accumulates."""
 _MOST_BYTES, _FREE_BYTES, _BYTES_A_BYTE = 1 << 28, 1 << 24, 64
-"""Of all activations: at most; for any file; and for each of its bytes. A runtime is not asked to
-hold more: a file of a kilobyte can declare tensors of gigabytes."""
+"""Limits on the bytes of all activations: the largest limit, the limit for any file, and what each
+byte of the file adds. A file of a kilobyte can declare tensors of gigabytes, which a runtime is not
+asked to hold."""
 _RUN_MACS_A_BYTE = 2048
-"""Of one run, beside `MOST_MACS` for any file. Classifiers need fewer than 800 for a byte; networks
-of few weights and large images, as those that enlarge or segment, more."""
+"""Multiply-accumulates of one run that each byte of the file allows, in addition to `MOST_MACS` for
+any file. Classifiers need fewer than 800 per byte; networks with few weights and large images
+(upscaling, segmentation) need more."""
 _FREE_MACS = 1 << 28
-"""Of all inputs together, for any file: some two seconds."""
+"""Multiply-accumulates of all inputs together that any file may need: about two seconds."""
 _OPEN_SECONDS = 30.0
-"""For one answer, where an input decides how often a loop turns: perhaps for ever."""
+"""Limit for one answer of a model in which an input decides how often a loop runs, perhaps
+forever."""
 
 
 def why_unfit(model: Model, runtime: str) -> str | None:
-    """Why there is no use in running the model there; None if there is."""
+    """Why it is pointless to run the model on this runtime; None if it is not."""
     if not can_make_values(model.main):
         return "no values can be made for its inputs"
     most = min(_FREE_BYTES + _BYTES_A_BYTE * model.file_size, _MOST_BYTES)
@@ -58,8 +61,9 @@ def why_unfit(model: Model, runtime: str) -> str | None:
 
 
 def _why_litert_is_wrong(model: Model) -> str | None:
-    """What LiteRT's reference kernels compute wrong, planned or not, which proves nothing: SUM of
-    int16 gives -1 throughout (ai-edge-litert 2.3), where its optimised kernels add up."""
+    """Why LiteRT's reference kernels compute the model wrong, planned or not, so that a comparison
+    proves nothing; None if they do not. SUM of int16 gives only -1 (ai-edge-litert 2.3), while the
+    optimised kernels give the sums."""
     for op in model.ops():
         if op.kind == "SUM" and op.outputs[0].type_name == "int16":
             return f"LiteRT's reference kernel is known to compute SUM of int16 wrong ({op.label})"
@@ -67,7 +71,8 @@ def _why_litert_is_wrong(model: Model) -> str | None:
 
 
 def _why_tflm_misreads(model: Model) -> str | None:
-    """Why TFLM would load the model and compute nonsense: it ignores these features."""
+    """Why TFLM would load the model and compute nonsense, because it ignores some features; None if
+    it would not."""
     for t in model.tensors():
         if t.is_sparse:
             return f"TFLM reads the sparse tensor {t.name!r} as if it were dense"
@@ -77,12 +82,13 @@ def _why_tflm_misreads(model: Model) -> str | None:
 
 
 def answer_limit(model: Model, seconds: float) -> float:
-    """Seconds that a runtime may take for one answer of a model; `seconds` where loops end."""
+    """Seconds that a runtime may take for one answer of a model: `seconds`, but less if an input
+    decides how often a loop runs."""
     return seconds if runs_of(model).decided else min(seconds, _OPEN_SECONDS)
 
 
 def macs_of(model: Model, runs: Runs) -> int:
-    """Multiply-accumulates of one invoke, turns of loops counted."""
+    """Multiply-accumulates of one invoke, including all iterations of loops."""
     return sum(runs.times.get(g, 1) * sum(map(macs, g.ops)) for g in model.graphs)
 
 
@@ -91,7 +97,7 @@ def _activations(model: Model) -> int:
 
 
 def bytes_made(model: Model, runs: Runs) -> int:
-    """Bytes of activations that one invoke makes, turns of loops counted."""
+    """Bytes of activations that one invoke makes, including all iterations of loops."""
     return sum(
         runs.times.get(g, 1) * sum(t.nbytes for t in g.tensors if not t.is_constant)
         for g in model.graphs
@@ -99,7 +105,8 @@ def bytes_made(model: Model, runs: Runs) -> int:
 
 
 def roomy_arena(data: bytes, model: Model) -> int:
-    """Bytes that surely suffice for TFLM on x86-64: every tensor apart, and a generous tail."""
+    """Arena bytes that certainly suffice for TFLM on x86-64: separate memory for every tensor, and
+    a generous tail."""
     tensors = list(model.tensors())
     activations = _activations(model)
     channels = sum(max(t.shape or (1,)) for t in tensors if t.is_constant)
@@ -109,7 +116,8 @@ def roomy_arena(data: bytes, model: Model) -> int:
 
 
 def inputs_within(model: Model, inputs: int, most_macs: int) -> int:
-    """On how many of `inputs` inputs to compare: counted, so that any machine proves the same."""
+    """How many of `inputs` inputs to compare. It is limited by counted work, not by time, so that
+    every machine compares the same inputs."""
     runs = runs_of(model)
     work = macs_of(model, runs) + _MACS_A_BYTE * bytes_made(model, runs)
     for_file = _FREE_MACS + _RUN_MACS_A_BYTE * model.file_size
@@ -118,7 +126,7 @@ def inputs_within(model: Model, inputs: int, most_macs: int) -> int:
 
 
 def work_in_words(model: Model) -> str:
-    """What one invoke takes."""
+    """The work of one invoke, in words."""
     runs = runs_of(model)
     products, size = macs_of(model, runs), bytes_made(model, runs)
     return f"{products:,} multiply-accumulates and {size:,} bytes of activations"

@@ -1,7 +1,6 @@
-"""Networks without weights: what a designer varies, and exact rewrites of it.
+"""Networks without weights, which a designer varies, and rewrites of them.
 
-chain            the network: layers, skips, shapes; `sizes` counts what it costs
-families, papers makers of chains
-residuals        other skips than it had; `reshaping` is what a late skip goes through
-redistribution   windows moved to other layers, by what `receptive_field` says of patches
+chain the network: layers, skips, shapes; `sizes` counts multiplications and bytes families, papers
+functions that make chains residuals removes or replaces skips; `reshaping` has the operators on a
+late skip redistribution moves windows to other layers, as `receptive_field` measures patches
 """

@@ -1,11 +1,11 @@
-"""A network as a chain: what a designer varies, without weights and without TensorFlow.
+"""A network as a chain of layers, without weights and without TensorFlow.
 
-    input --> Layer --> Layer --> Layer --> ...        a layer may join what lies `skip` layers back
+    input --> Layer --> Layer --> Layer --> ...        a skip may start `skip` layers back
                |                    ^
-               +------- skip -------+                  to what it makes: `Join` says how
+               +------- skip -------+                  and is joined as `Join` says
 
-`sizes` counts what it costs, `build` makes the model. It must not know families, and nothing of
-targets.
+`sizes` counts what a chain costs, `build` makes the model. It must not know families, and nothing
+of targets.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ LayerKind = Literal[
     "conv", "norm", "max_pool", "average_pool", "upsample", "join",
     "pool", "mean", "flatten", "dense", "softmax",
 ]  # fmt: skip
-"""norm: a factor and an addend for each channel, of what cannot be folded into a convolution.
-upsample: each pixel `stride` times, along both axes. join: nothing, but that a skip ends here.
-pool, mean: averages of the whole image."""
+"""norm: multiplies each channel by a factor and adds an addend, where that cannot be folded into a
+convolution. upsample: repeats each pixel `stride` times along both axes. join: computes nothing,
+but a skip ends here. pool, mean: average over the whole image."""
 Activation = Literal["none", "relu", "relu6"]
 Join = Literal["sum", "concat", "late sum", "scaled late sum"]
-"""sum: added before the activation, at another shape through a 1x1 convolution. concat: its
-channels come before those that the layer makes. late sum: added after the activation, at another
-shape through sums over windows and channels of zeros (`reshaping`); scaled: with a factor and an
-addend for each channel."""
+"""How a skip joins the result of the layer at which it ends. sum: added before the activation; a
+skip of another shape goes through a 1x1 convolution. concat: the skip's channels are concatenated
+before those of the layer. late sum: added after the activation; a skip of another shape is reshaped
+without weights (`reshaping`). scaled late sum: a late sum whose skip is multiplied by a factor and
+shifted by an addend for each channel."""
 Shape = tuple[int, int, int]
 """Height, width and channels of one image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer. kernel: rows and columns of a convolution's window. channels_in, channels_out: of
-    a convolution, or the lengths of a dense layer. groups: of a convolution; as many as channels
-    make it a depthwise one. activation: of its result, after a sum where there is one. skip: how
-    many layers, this one included, a skip goes around before it ends here; 0: none ends here. join:
-    how it is joined. branch: for a concatenation, channels of the 1x1 convolution on the skip (same
-    activation); 0: none."""
+    """One layer. kernel: rows and columns of its window. channels_in, channels_out: channels of a
+    convolution, or lengths of a dense layer. groups: groups of a convolution; if there are as many
+    as channels, it is depthwise. activation: applied to the result, after a sum (but before a late
+    sum). skip: how many layers, including this one, the skip that ends here goes around; 0 if no
+    skip ends here. join: how the skip is joined. branch: for a concatenation, output channels of a
+    1x1 convolution on the skip (with the same activation); 0 for none."""
 
     kind: LayerKind
     kernel: tuple[int, int] = (1, 1)
@@ -59,7 +60,8 @@ class Layer:
 @dataclass(frozen=True, slots=True)
 class Chain:
     """A network. dense_scales: how the converter quantises the weights of dense layers: one scale
-    a row, as it does today, or one in all, as it did when the models of MLPerf Tiny were made."""
+    for each row, as it does today, or a single scale, as it did when the models of MLPerf Tiny were
+    made."""
 
     name: str
     image: Shape
@@ -69,9 +71,9 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A layer with the shapes that it has in its chain. shape_out: of its result, with what a skip
-    joins to it. source: of what a skip starts from, if one ends here. path: the layers that it goes
-    around."""
+    """A layer with its shapes in the chain. shape_out: the shape of its result, including a skip
+    that is joined to it. source: the shape at which the skip that ends here starts; None without a
+    skip. path: the layers that the skip goes around."""
 
     layer: Layer
     shape_in: Shape
@@ -81,7 +83,7 @@ class Step:
 
     @property
     def made(self) -> Shape:
-        """The shape of what the layer makes before a skip joins it."""
+        """The shape of the layer's result before a skip is joined."""
         height, width, channels = self.shape_out
         if self.source is not None and self.layer.join == "concat":
             channels -= self.layer.branch or self.source[2]
@@ -89,7 +91,7 @@ class Step:
 
     @property
     def is_projected(self) -> bool:
-        """Whether what the skip brings goes through a convolution."""
+        """Whether the skip goes through a 1x1 convolution."""
         if self.source is None or self.is_late:
             return False
         if self.layer.join == "concat":
@@ -98,12 +100,13 @@ class Step:
 
     @property
     def is_late(self) -> bool:
-        """Whether a skip is added after the activation."""
+        """Whether the skip is added after the activation."""
         return self.source is not None and self.layer.join in ("late sum", "scaled late sum")
 
 
 def steps(chain: Chain) -> tuple[Step, ...]:
-    """The layers with their shapes. Raises ValueError where widths do not follow each other."""
+    """The layers with their shapes. Raises ValueError if channels or images of connected layers do
+    not match."""
     steps_so_far: list[Step] = []
     shape = chain.image
     for place, layer in enumerate(chain.layers):
@@ -142,7 +145,7 @@ def _result(layer: Layer, shape: Shape) -> Shape:
 
 
 def projection(step: Step) -> Layer:
-    """The 1x1 convolution that what a skip brings goes through."""
+    """The 1x1 convolution on a projected skip."""
     assert step.source is not None, "no skip ends here"
     if step.layer.join == "concat":
         activation = step.layer.activation
@@ -152,5 +155,5 @@ def projection(step: Step) -> Layer:
 
 
 def depthwise(kernel: tuple[int, int], stride: int, width: int) -> Layer:
-    """A convolution of each channel by itself."""
+    """A depthwise convolution."""
     return Layer("conv", kernel, stride, width, width, width)

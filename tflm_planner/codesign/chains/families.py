@@ -1,4 +1,4 @@
-"""Families of networks over resolution, width and depth, as chains.
+"""Families of networks as chains that vary in resolution, width and depth.
 
 Widths are rounded as Keras's own networks round them, so that a variant has the operators of the
 network that `keras.applications` or the family's paper gives at the same width. It must not know
@@ -20,8 +20,9 @@ _IMAGENET = 1000
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """make: (resolution, width, depth, classes) -> chain. The rest: what is tried unless the user
-    says otherwise; classes: of the data set that it is known for. about: which network, of whom."""
+    """A family of networks. make: (resolution, width, depth, classes) -> chain. resolutions,
+    widths, depths: what is tried by default. classes: the default, which is that of the usual data
+    set. about: which network it is, and by whom."""
 
     make: Callable[[int, float, int, int], Chain]
     resolutions: tuple[int, ...]
@@ -32,13 +33,14 @@ class Family:
 
 
 def divisible(width: float, divisor: int = 8) -> int:
-    """A width as Keras rounds it: to a multiple of `divisor`, never down by more than a tenth."""
+    """Round a number of channels as Keras does: to a multiple of `divisor`, but never down by more
+    than a tenth."""
     rounded = max(divisor, int(width + divisor / 2) // divisor * divisor)
     return rounded + divisor if rounded < 0.9 * width else rounded
 
 
 class Growing:
-    """Layers of a chain that grows: each takes the channels that the one before it made."""
+    """Collects the layers of a chain. Each new layer reads the channels of the one before it."""
 
     def __init__(self, channels: int) -> None:
         self.layers: list[Layer] = []
@@ -52,7 +54,7 @@ class Growing:
         activation: Activation = "none",
         skip: int = 0,
     ) -> None:
-        """A convolution of all channels."""
+        """Append a convolution over all channels."""
         layer = Layer(
             kind="conv",
             kernel=kernel,
@@ -67,7 +69,7 @@ class Growing:
         self.channels = out
 
     def depthwise(self, kernel: int, stride: int, activation: Activation) -> None:
-        """A convolution of each channel by itself."""
+        """Append a depthwise convolution."""
         width = self.channels
         window = (kernel, kernel)
         self.layers.append(
@@ -85,8 +87,9 @@ class Growing:
     def bottleneck(
         self, hidden: int, out: int, kernel: int, stride: int, activation: Activation
     ) -> None:
-        """An inverted bottleneck: wide, depthwise, narrow, with a skip where shapes stay. It is
-        not widened where it is as wide already."""
+        """Append an inverted bottleneck: widening 1x1, depthwise, and narrowing 1x1 convolution,
+        with a skip if the shape stays the same. The widening one is left out if the input has
+        `hidden` channels already."""
         is_same, widens = stride == 1 and out == self.channels, hidden != self.channels
         if widens:
             self.conv(hidden, activation=activation)
@@ -94,8 +97,8 @@ class Growing:
         self.conv(out, skip=(2 + widens) * is_same)
 
     def classify(self, classes: int, *, pools: bool = False) -> None:
-        """Mean over the image, dense layer, softmax. pools: with an average pool and a reshape in
-        place of the mean."""
+        """Append a classifier: mean over the image, dense layer, softmax. pools: use an average
+        pool and a reshape instead of the mean."""
         head = ("pool", "flatten") if pools else ("mean",)
         self.layers += [Layer(kind) for kind in head]
         self.layers.append(Layer("dense", channels_in=self.channels, channels_out=classes))
@@ -208,7 +211,7 @@ def _resnet(side: int, width: float, depth: int, classes: int) -> Chain:
 _RESNET_SIDES = (16, 24, 32, 40, 48, 56, 64, 80, 96, 128)
 _RESNET_WIDTHS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 _NONE = (0,)
-"""Depths of a family whose depth does not vary."""
+"""The depths of a family whose depth does not vary."""
 
 FAMILIES: dict[str, Family] = {
     "mobilenet_v1": Family(
@@ -242,8 +245,8 @@ FAMILIES: dict[str, Family] = {
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is varied; an empty part: as the family has it. classes: None as well. plain: whether
-    skips are left out (`residuals`)."""
+    """Which variants of a family to make. An empty tuple, or None for classes, stands for the
+    family's default. plain: whether skips are removed (`residuals`)."""
 
     resolutions: tuple[int, ...] = ()
     widths: tuple[float, ...] = ()
@@ -253,7 +256,7 @@ class Grid:
 
 
 def variants(family: Family, grid: Grid) -> Iterator[tuple[int, float, int, Chain]]:
-    """(resolution, width, depth, chain) of all variants of a family."""
+    """Yield (resolution, width, depth, chain) for all variants of a family."""
     classes = grid.classes or family.classes
     for depth in grid.depths or family.depths:
         for resolution in grid.resolutions or family.resolutions:

@@ -1,7 +1,7 @@
 """The networks of the paper on late skips (Mendis et al. 2024, DERO), and small ones like them.
 
-They are chains at the sides of their images; `families` has those that vary. It must not know what
-is done with them.
+They are chains with a fixed image size; `families` has networks that vary. It must not know what is
+done with them.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def densenet_mini() -> Chain:
 
 
 def yolo_like() -> Chain:
-    """The backbone of YOLOv5n for 256x256 without its last pools, and one of its heads: blocks of
-    two branches that are concatenated, and one that is upsampled and joins an earlier value. ReLU
-    for SiLU."""
+    """The backbone of YOLOv5n for 256x256 without its last pools, and one of its heads. It has
+    blocks of two concatenated branches, and a value that is upsampled and concatenated with an
+    earlier one. ReLU replaces SiLU."""
     grown = Growing(3)
     grown.conv(16, (6, 6), 2, "relu")
     lengths: list[int] = []
@@ -102,8 +102,8 @@ def _stem(side: int) -> Growing:
 
 
 def _dense_blocks(grown: Growing, sizes: tuple[int, ...], growth: int) -> None:
-    """Blocks whose layers concatenate what they read and what they make, a transition after each
-    but the last."""
+    """Append dense blocks, each of whose layers concatenates its operand and its result. A
+    transition follows each block but the last."""
     for block, size in enumerate(sizes):
         for _ in range(size):
             width = grown.channels
@@ -119,7 +119,8 @@ def _dense_blocks(grown: Growing, sizes: tuple[int, ...], growth: int) -> None:
 
 
 def _c3(grown: Growing, out: int, blocks: int, *, adds: bool) -> None:
-    """A branch of bottlenecks and one of a 1x1 convolution, concatenated, and a 1x1 convolution."""
+    """Append a C3 block: a branch of bottlenecks and a branch of one 1x1 convolution, concatenated,
+    then a 1x1 convolution. adds: whether the bottlenecks have skips."""
     half, start = out // 2, len(grown.layers)
     grown.conv(half, activation="relu")
     for _ in range(blocks):

@@ -1,12 +1,12 @@
-"""What patches read and compute: receptive fields, the sides of patches, and the multiplications
-that they repeat.
+"""Measures patches: receptive fields, the rows that a patch reads, and the multiplications that
+patches repeat.
 
-    image ---- layers of the stage, in p x p patches ----> result of the stage, then the rest whole
+    image ---- layers of the stage, in p x p patches ----> result of the stage; the rest runs whole
 
-    m rows of a layer's result read (m - 1) * stride + kernel rows of what it reads
+    m rows of a layer's result read (m - 1) * stride + kernel rows of its operand
 
-Lin et al. 2021 (MCUNetV2), section 3.1 and table 1. A stage is the first layers of a chain, whose
-images are squares. It must not know how patches are executed.
+Lin et al. 2021 (MCUNetV2), section 3.1 and table 1. A stage consists of the first layers of a
+chain. All its images must be square. It must not know how patches are executed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from tflm_planner.codesign.chains.chain import Chain, Layer, Step, steps
 from tflm_planner.codesign.chains.sizes import size_of
 
 _MOVING = ("conv", "max_pool", "average_pool")
-"""Layers whose windows have more than one pixel, or that skip some."""
+"""The layers whose window and stride change the receptive field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """A stage in patches. side: rows of the image that an inner patch reads. whole: multiplications
-    of the stage as it was. inner: in patches, if all were inner ones, as table 1 counts. clipped:
-    as they are, since those at the border read no padding."""
+    """A stage that is computed in patches. side: rows of the image that an inner patch reads.
+    whole: multiplications of the stage without patches. inner: its multiplications in patches, if
+    all patches are counted as inner ones, as in table 1. clipped: the real number of
+    multiplications in patches, since patches at the border read fewer rows."""
 
     side: int
     whole: int
@@ -35,12 +36,12 @@ class Patched:
 
     @property
     def overhead(self) -> float:
-        """Multiplications that are repeated, relative to the whole, counted as table 1 does."""
+        """Repeated multiplications relative to `whole`, counted as in table 1."""
         return self.inner / self.whole - 1
 
 
 def receptive_field(layers: Sequence[Layer]) -> int:
-    """Rows of the image that one row of the last result depends on."""
+    """How many rows of the image one row of the last result depends on."""
     field, jump = 1, 1
     for layer in layers:
         if layer.kind in _MOVING:
@@ -50,8 +51,8 @@ def receptive_field(layers: Sequence[Layer]) -> int:
 
 
 def measure_patches(chain: Chain, layers: int, patches: int) -> Patched:
-    """The first `layers` of a chain in patches x patches. Raises ValueError where the result of
-    the stage cannot be cut into equal patches, or an image is no square."""
+    """Measure the first `layers` layers of a chain in patches x patches. Raises ValueError if the
+    result of the stage cannot be cut into equal patches, or if an image or window is not square."""
     stage = steps(chain)[:layers]
     if any(s.shape_in[0] != s.shape_in[1] or s.layer.kernel[0] != s.layer.kernel[1] for s in stage):
         raise ValueError(f"{chain.name}: patches are counted for squares only")
@@ -81,7 +82,7 @@ def _macs_of_pixel(step: Step) -> int:
 
 
 def _operand_rows(step: Step, first: int, last: int) -> tuple[int, int]:
-    """The rows of an operand that these rows of the result read, without padding."""
+    """The rows of an operand, without padding, that rows [first, last) of the result read."""
     layer, size = step.layer, step.shape_in[0]
     kernel, stride = layer.kernel[0], layer.stride
     before = max((step.made[0] - 1) * stride + kernel - size, 0) // 2
@@ -89,8 +90,8 @@ def _operand_rows(step: Step, first: int, last: int) -> tuple[int, int]:
 
 
 def removable_blocks(chain: Chain, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """First and last layer of blocks in between that a sum goes around, without which widths still
-    follow each other."""
+    """Yield the first and last layer of each block between layers `first` and `last` that has a
+    skip without projection around it. If such a block is removed, the channels still match."""
     for end, layer in enumerate(chain.layers[:last]):
         start = end + 1 - layer.skip
         if layer.skip and start >= first and not steps(chain)[end].is_projected:

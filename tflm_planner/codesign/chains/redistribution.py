@@ -1,11 +1,11 @@
 """Moves the receptive field from the layers that run in patches to those that run whole.
 
-    stage in patches            behind it
-    smaller windows, a block    larger windows, a block more, where the jump is largest,
-    less: less is repeated      until field and multiplications are what they were
+    stage in patches            layers after it
+    smaller windows, a block    larger windows, one block more, where the jump is largest,
+    less: less is repeated      until field and multiplications are as before
 
-Lin et al. 2021 (MCUNetV2), section 3.2, did this by hand; here it is a rule, so that the same
-comes out for any chain. The network must be trained anew. It must not know families.
+Lin et al. 2021 (MCUNetV2), section 3.2, did this by hand; here it is a rule that works for any
+chain. The network must be trained anew. It must not know families.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _WINDOWS = (1, 3, 5, 7)
 
 @dataclass(frozen=True)
 class Redistributed:
-    """What came of it. layers: how many of them are in the stage. before, after: the stage in
-    patches. changes: what was done, in order. is_whole: whether field and multiplications are what
-    they were, within the tolerance."""
+    """A chain whose receptive field was redistributed. layers: how many of its layers form the
+    stage. before, after: the stage in patches, before and after. changes: what was changed, in
+    order. is_whole: whether the receptive field is at least the original's, and the multiplications
+    are not below the tolerance."""
 
     chain: Chain
     layers: int
@@ -41,7 +42,8 @@ class Redistributed:
 
 @dataclass(frozen=True)
 class _Change:
-    """One thing that may be done. gain: more is better."""
+    """A possible change. layers: how many layers the stage then has. gain: the larger, the
+    better."""
 
     words: str
     chain: Chain
@@ -52,9 +54,10 @@ class _Change:
 def redistribute_field(
     chain: Chain, layers: int, patches: int, overhead: float = 0.2, tolerance: float = 0.02
 ) -> Redistributed:
-    """The chain whose first `layers`, in patches x patches, repeat less than `overhead` of their
-    multiplications, with the receptive field of the original, and its multiplications within
-    `tolerance`, as far as windows up to 7x7 and copies of blocks give them."""
+    """Change a chain so that its first `layers` layers, in patches x patches, repeat less than
+    `overhead` of their multiplications. The receptive field of the whole chain, and its
+    multiplications within `tolerance`, are then restored as far as windows up to 7x7 and copies of
+    blocks allow."""
     before = now = measure_patches(chain, layers, patches)
     current, count, changes = chain, layers, list[str]()
     while now.overhead >= overhead:
@@ -86,8 +89,8 @@ def _is_whole(chain: Chain, field: int, macs: float) -> bool:
 
 
 def _reductions(chain: Chain, layers: int, patches: int) -> Iterator[_Change]:
-    """What makes patches of the stage smaller, by the multiplications that are repeated no more for
-    each one that is lost."""
+    """Changes that make patches of the stage smaller. The gain is the number of multiplications
+    that are no longer repeated, for each multiplication that the stage loses."""
     now = measure_patches(chain, layers, patches)
 
     def change(words: str, changed: Chain, count: int) -> _Change:
@@ -96,7 +99,7 @@ def _reductions(chain: Chain, layers: int, patches: int) -> Iterator[_Change]:
         return _Change(words, changed, count, (saved / max(now.whole - then.whole, 1),))
 
     for place, layer in enumerate(chain.layers[:layers]):
-        for side in _WINDOWS:  # one smaller than its stride would leave pixels unread
+        for side in _WINDOWS:  # a window smaller than its stride would leave pixels unread
             if layer.kind == "conv" and layer.stride <= side < layer.kernel[0]:
                 words = f"layer {place}: window {layer.kernel[0]} -> {side}"
                 yield change(words, _with_window(chain, place, side), layers)
@@ -108,8 +111,9 @@ def _reductions(chain: Chain, layers: int, patches: int) -> Iterator[_Change]:
 
 
 def _additions(chain: Chain, first: int, lacks_field: bool) -> Iterator[_Change]:
-    """What gives field and multiplications back after the stage: where the jump is largest, then
-    most field for its multiplications while that is lacking, else most multiplications."""
+    """Changes after the stage that restore receptive field and multiplications. The gain is the
+    jump of the layer first. Then it is the receptive field won per multiplication if the field is
+    still too small, else the multiplications."""
     macs, field = size_of(chain).macs, receptive_field(chain.layers)
     jumps = _jumps(chain)
 
@@ -138,5 +142,5 @@ def _with_window(chain: Chain, place: int, side: int) -> Chain:
 
 
 def _jumps(chain: Chain) -> list[int]:
-    """Rows of the image from one row that a layer reads to the next, for each layer."""
+    """For each layer, how many rows of the image lie between two adjacent rows that it reads."""
     return [chain.image[0] // max(step.shape_in[0], 1) for step in steps(chain)]

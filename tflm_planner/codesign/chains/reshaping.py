@@ -1,11 +1,11 @@
-"""What a late skip goes through where its source has another shape than the result.
+"""The operators on a late skip whose source has another shape than the result.
 
     source --> sums over windows --> zeros appended, or groups of channels added up --> result
                (stride > 1)          (more channels)    (fewer channels)
 
-None of it has weights to be learned but a factor and an addend for each channel of the result,
-which go into the last operator. Mendis et al. 2024 (DERO), section 4.2. It must not know how
-operators are written.
+They have no weights to be learned, except a factor and an addend for each channel of the result if
+the skip is scaled. These go into the last operator. Mendis et al. 2024 (DERO), section 4.2. It must
+not know how operators are written.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from tflm_planner.codesign.chains.chain import Layer, Shape, Step, depthwise
 
 @dataclass(frozen=True, slots=True)
 class SkipOperator:
-    """One operator. kind: window: the sum over a window of each channel, or the channel itself
-    where that has one pixel. zeros: channels of zeros appended. groups: channel i added to channel
-    i modulo their number. layer: the convolution that computes it (None: of zeros). shape: of its
-    result. is_scaled: whether it multiplies and adds for each channel besides."""
+    """One operator on a late skip. kind: "window" sums each channel over a window (of one pixel:
+    the channel itself); "zeros" appends channels of zeros; "groups" adds channel i to channel i
+    modulo the result's channels. layer: the convolution that computes it; None for zeros. shape:
+    the shape of its result. is_scaled: whether it also multiplies each channel by a factor and adds
+    an addend."""
 
     kind: Literal["window", "zeros", "groups"]
     layer: Layer | None
@@ -31,7 +32,8 @@ class SkipOperator:
 
 
 def reshaping(step: Step) -> tuple[SkipOperator, ...]:
-    """The operators from a late skip's source to what is added; none where that is the source."""
+    """The operators from a late skip's source to the summand; empty if the source itself is
+    added."""
     assert step.source is not None and step.is_late, "no late skip ends here"
     width, goal = step.source[2], step.shape_out[2]
     is_scaled = step.layer.join == "scaled late sum"
@@ -52,7 +54,7 @@ def reshaping(step: Step) -> tuple[SkipOperator, ...]:
 
 
 def _windows(step: Step) -> Iterator[SkipOperator]:
-    """Sums over the windows of those layers that the skip goes around which have strides."""
+    """Yield a sum over windows for each strided layer that the skip goes around."""
     assert step.source is not None, "no skip ends here"
     height, width, channels = step.source
     for layer in step.path:

@@ -1,13 +1,13 @@
-"""Networks with other skips than they had: what skips cost in memory, and what replaces them.
+"""Removes the skips of a network, or replaces them, because skips cost memory.
 
-    linearise      none: no sum, no concatenation, no projection; each layer reads the one before
-    redistribute   widths for which a network that lost concatenations has as many weights again
-    plain          both
-    reorganise     a late skip around each convolution, whose source is its own operand (Mendis et
-                   al. 2024, DERO): no third value lives while it runs
+    linearise      removes sums, concatenations and projections: each layer reads the one before
+    redistribute   gives a network that lost concatenations widths with which it has as many weights
+    plain          does both
+    reorganise     puts a late skip around each convolution, from the convolution's own operand,
+                   so that no third value lives while it runs (Mendis et al. 2024, DERO)
 
-`where` names the skips that change by the layers that they end at; others stay. All of these change
-what a network computes, and it must be trained anew. It must not know families.
+`where` names the skips to change by the layers at which they end; other skips stay. All of these
+functions change what a network computes, so it must be trained anew. It must not know families.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from typing import Literal
 from tflm_planner.codesign.chains.chain import Chain, Join, Layer, steps
 
 Scaled = Literal["always", "where shapes change"]
-"""Which late skips are normalised: DERO's MobileNet, MCUNet and ResNet; its DenseNet."""
+"""Which late skips are scaled: "always" as in DERO's MobileNet, MCUNet and ResNet, or "where shapes
+change" as in its DenseNet."""
 _WINDOWED = ("max_pool", "average_pool")
 _WHOLE = ("pool", "mean")
 _STEP = 4
-"""Of redistributed widths: with it those of DenseNet121 are the published ones."""
+"""Redistributed widths are multiples of this. With 4, those of DenseNet121 equal the published
+ones."""
 
 
 def ends(chain: Chain) -> tuple[int, ...]:
@@ -33,8 +35,8 @@ def ends(chain: Chain) -> tuple[int, ...]:
 
 
 def units(chain: Chain) -> tuple[frozenset[int], ...]:
-    """The smallest sets of skips that may change alone: a sum, or all concatenations of a level,
-    since a layer reads what all of them brought."""
+    """The smallest sets of skips that can be changed independently: each sum by itself, and all
+    concatenations of a level together, because a layer reads the channels of all of them."""
     numbers = _levels(chain)
     groups: dict[object, set[int]] = {}
     for place in ends(chain):
@@ -44,9 +46,9 @@ def units(chain: Chain) -> tuple[frozenset[int], ...]:
 
 
 def linearise(chain: Chain, where: Collection[int] | None = None) -> Chain:
-    """The chain without the skips that end at `where` (None: without any). Each layer reads as many
-    channels as there are then; where the head read a concatenation, a 1x1 convolution makes as many
-    as it had."""
+    """The chain without the skips that end at `where` (None: without all skips). Each layer reads
+    the channels that are left. If the head read a concatenation, a 1x1 convolution gives it as many
+    channels as before."""
     removed = _ends_to_remove(chain, where)
     remaining = _remaining_layers(chain, removed)
     layers: list[Layer] = []
@@ -64,9 +66,10 @@ def linearise(chain: Chain, where: Collection[int] | None = None) -> Chain:
 
 
 def redistribute(linear: Chain, original: Chain) -> Chain:
-    """A linearised chain with new widths: in each level that lost concatenations (from one pool
-    to the next, or from stride to stride) the largest uniform width with fewer weights than the
-    level had, rounded to a multiple of four; its last convolution keeps its width."""
+    """A linearised chain with new widths. In each level that lost its concatenations, all
+    convolutions but the last get the same width: the largest with which the level has fewer weights
+    than in the original, rounded to a multiple of four. (A level ends at a pool or before a
+    stride.)"""
     layers = list(linear.layers)
     before, now = _levels(original), _levels(linear)
     for number in sorted(set(now)):
@@ -87,8 +90,8 @@ def redistribute(linear: Chain, original: Chain) -> Chain:
 
 
 def plain(chain: Chain, where: Collection[int] | None = None) -> Chain:
-    """The chain without the skips that end at `where` (None: without any), with as many weights as
-    it had. Where there is none it is the same."""
+    """The chain without the skips that end at `where` (None: without all skips), with about as many
+    weights as before. A chain without such skips is returned unchanged."""
     if not _ends_to_remove(chain, where):
         return chain
     linear = redistribute(linearise(chain, where), chain)
@@ -111,7 +114,7 @@ def reorganise(
         while end + 1 < len(layers) and layers[end + 1].kind in _WINDOWED:
             end += 1
         if layers[end].skip:
-            continue  # one that stays ends here
+            continue  # a skip that stays ends here
         changes = any(one.stride > 1 for one in layers[place : end + 1])
         is_scaled = scaled == "always" or changes or layer.channels_in != layer.channels_out
         join: Join = "scaled late sum" if is_scaled else "late sum"
@@ -120,15 +123,15 @@ def reorganise(
 
 
 def _ends_to_remove(chain: Chain, where: Collection[int] | None) -> frozenset[int]:
-    """The layers whose skips go."""
+    """The layers whose skips are to be removed."""
     removed = frozenset(ends(chain) if where is None else where)
     assert removed <= set(ends(chain)), "no skip ends there"
     return removed
 
 
 def _remaining_layers(chain: Chain, removed: Collection[int]) -> list[int]:
-    """The layers that stay. Dropped are join layers at which a removed skip ended, and norms of
-    removed concatenations, which can now be folded into a convolution."""
+    """The layers that stay. Two kinds are dropped: join layers at which a removed skip ended, and
+    norms of removed concatenations, which can now be folded into a convolution."""
     dropped = {p for p in removed if chain.layers[p].kind == "join"}
     joined = {p for p in removed if chain.layers[p].join == "concat"}
     for place, layer in enumerate(chain.layers):
@@ -141,7 +144,7 @@ def _remaining_layers(chain: Chain, removed: Collection[int]) -> list[int]:
 def _hand_on_activations(
     chain: Chain, removed: Collection[int], remaining: Sequence[int], layers: list[Layer]
 ) -> None:
-    """Give the activation of each norm that was dropped to the convolution before it."""
+    """Move the activation of each dropped norm to the convolution before it, if that has none."""
     for place, norm in enumerate(chain.layers):
         if norm.kind != "norm" or place in remaining:
             continue
@@ -152,7 +155,7 @@ def _hand_on_activations(
 
 
 def _repair_widths(layers: Sequence[Layer], width: int) -> tuple[Layer, ...]:
-    """The layers, each of which reads as many channels as the one before it makes. width: of the
+    """The layers with input channels set to what the layer before makes. width: channels of the
     image."""
     widths, repaired = [width], list[Layer]()
     for place, layer in enumerate(layers):
@@ -171,7 +174,8 @@ def _repair_widths(layers: Sequence[Layer], width: int) -> tuple[Layer, ...]:
 
 
 def _with_wide_head(linear: Chain, original: Chain) -> Chain:
-    """The chain with a 1x1 convolution before its head, where that read more channels."""
+    """The chain with a 1x1 convolution before its head if the head of the original read another
+    number of channels."""
     for place, step in enumerate(steps(linear)):
         if step.layer.kind not in _WHOLE:
             continue
@@ -185,8 +189,8 @@ def _with_wide_head(linear: Chain, original: Chain) -> Chain:
 
 
 def _affected_layers(chain: Chain, where: Collection[int] | None) -> set[int] | None:
-    """The layers of the linearised chain that the sums at `where` went around, and all of levels
-    that lost concatenations; None: all."""
+    """The layers of the linearised chain that the sums at `where` went around, and all layers of
+    levels that lost concatenations. None stands for all layers."""
     if where is None:
         return None
     numbers = _levels(chain)
@@ -202,8 +206,8 @@ def _affected_layers(chain: Chain, where: Collection[int] | None) -> set[int] | 
 
 
 def _levels(chain: Chain) -> list[int]:
-    """The number of the level of each layer, within which images stay as large: a pool ends one, a
-    stride of a convolution begins the next."""
+    """The number of the level of each layer. Within a level the image size stays the same: a pool
+    or upsampling ends a level, and a strided convolution begins one."""
     numbers: list[int] = []
     number = 0
     for layer in chain.layers:
@@ -218,14 +222,16 @@ def _is_concat(layer: Layer) -> bool:
 
 
 def _weights(layer: Layer) -> int:
-    """Weights of a convolution, without one that its skip goes through."""
+    """Number of weights of a convolution, without those of a projection on its skip; 0 for other
+    layers."""
     if layer.kind != "conv":
         return 0
     return math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
 
 
 def _uniform_width(convolutions: Sequence[Layer], goal: int) -> int:
-    """The largest width of all but the last of these with fewer weights than `goal`."""
+    """The width of all but the last of these convolutions: the largest with which they have fewer
+    weights than `goal`, rounded to a multiple of four."""
     if any(layer.groups > 1 for layer in convolutions):
         raise ValueError("widths of depthwise convolutions cannot be redistributed")
 

@@ -1,4 +1,4 @@
-"""What a chain costs: multiplications, parameters, and the bytes that must live together.
+"""Counts what a chain costs: multiplications, parameters, and bytes that must be live together.
 
 It must not know targets.
 """
@@ -23,8 +23,8 @@ from tflm_planner.codesign.chains.reshaping import reshaping
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """macs: multiplications of one inference. parameters: weights and biases. parameter_bytes: of
-    them in a file of int8, whose biases have four bytes."""
+    """macs: multiply-accumulates of one inference. parameters: number of weights and biases.
+    parameter_bytes: their bytes in an int8 model, where biases have four bytes."""
 
     macs: int
     parameters: int
@@ -32,7 +32,7 @@ class Size:
 
 
 def size_of(chain: Chain) -> Size:
-    """What the network costs in computing and in flash."""
+    """The multiply-accumulates and parameters of a chain."""
     macs = weights = biases = 0
     for layer, shape in _products(chain):
         kernel_weights = (
@@ -45,8 +45,8 @@ def size_of(chain: Chain) -> Size:
 
 
 def _products(chain: Chain) -> Iterator[tuple[Layer, Shape]]:
-    """All that multiplies, and the shapes of the results: convolutions and dense layers, and what
-    skips go through."""
+    """Yield every layer that multiplies and the shape of its result: convolutions, dense layers,
+    norms, and the convolutions on skips."""
     for step in steps(chain):
         if step.layer.kind in ("conv", "dense"):
             yield step.layer, step.made
@@ -61,9 +61,9 @@ def _products(chain: Chain) -> Iterator[tuple[Layer, Shape]]:
 
 @dataclass(frozen=True, slots=True)
 class Floors:
-    """Bytes that no head is below. stock: where a result never shares memory with an operand.
-    plan: in any order, where it may share all of it. tiles: where no operator need be whole, so
-    that only the image must be."""
+    """Lower bounds of the head, in bytes. stock: if a result never shares memory with an operand.
+    plan: for any order, if a result may share all of its memory with an operand. tiles: if only the
+    image must exist as a whole."""
 
     stock: int
     plan: int
@@ -71,7 +71,7 @@ class Floors:
 
 
 def floors_of(chain: Chain) -> Floors:
-    """Floors from the fattest operator alone: no plan is made."""
+    """Lower bounds from the operator that needs the most bytes. No plan is made."""
     chain_steps = steps(chain)
     stock, plan = 0, 0
     for place, step in enumerate(chain_steps):
@@ -83,15 +83,16 @@ def floors_of(chain: Chain) -> Floors:
         if step.source is not None and step.layer.join == "concat":
             whole = math.prod(step.shape_out)
             stock, plan = max(stock, 2 * whole), max(plan, whole)
-        elif step.source is not None:  # the sum may lie where an operand was
+        elif step.source is not None:  # the sum may overwrite an operand
             stock, plan = max(stock, 3 * after), max(plan, 2 * after)
     return Floors(stock, plan, math.prod(chain.image))
 
 
 def _skip_bytes(chain_steps: Sequence[Step], place: int) -> tuple[int, bool]:
-    """Bytes that skips around a layer keep while it runs, its own operand apart; and whether they
-    keep that, so that it cannot be written over. A skip that goes through operators keeps the
-    smallest of what they read and make, since any of these may be there."""
+    """Bytes that skips around a layer keep alive while it runs, without the layer's own operand;
+    and whether a skip keeps that operand too, so that the result cannot overwrite it. For a skip
+    with operators on it, the smallest of their operands and results is counted, since any of these
+    may be the live one."""
     kept_bytes, is_read_again = 0, False
     for end in range(place, len(chain_steps)):
         step = chain_steps[end]
@@ -107,7 +108,7 @@ def _skip_bytes(chain_steps: Sequence[Step], place: int) -> tuple[int, bool]:
 
 
 def _skip_shapes(step: Step) -> list[Shape]:
-    """The shapes of a skip's source, and of all that is made of it."""
+    """The shapes of a skip's source and of all values that the operators on the skip make."""
     assert step.source is not None, "no skip ends here"
     if step.is_projected:
         branch = step.layer.branch or step.made[2]

@@ -1,7 +1,8 @@
-"""Multiplications against arena as a picture: what was tried, what fits, and the board's line.
+"""Draws multiplications against arena: the networks tried, those that fit, and the board's limit.
 
-Both colour schemes, its own background, no script, nothing external. Every figure that was found
-on the way is a dot; variants that a floor ruled out have none.
+The drawing has a light and a dark colour scheme, its own background, no script and nothing
+external. Every network whose arena was computed is a dot; those that a lower bound ruled out are
+not shown.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 
 @dataclass(frozen=True, slots=True)
 class _FitPlot:
-    """Multiplications of the plot's width, bytes of its height."""
+    """The scale of the plot: multiplications over its whole width, bytes over its whole height."""
 
     macs: int
     bytes: int
@@ -61,7 +62,7 @@ class _FitPlot:
 
 
 def fit_svg(fits: Fits) -> str:
-    """The picture of what fits."""
+    """The drawing of the networks that fit."""
     figures = fits.figures
     most = max((figure.variant.size.macs for figure in figures), default=1)
     limits = fits.limits

@@ -1,4 +1,4 @@
-"""What fits as a table for a terminal, with the command for each network."""
+"""The networks that fit as a table for a terminal, with the command for each."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _WRITTEN = "The files are written untrained: the trained network needs the same 
 
 
 def command_for(figure: VariantOutcome, limits: Limits, folder: Path | None = None) -> str:
-    """What makes the network fit; "" where it fits unchanged. folder: where its file lies (None: it
-    is the user's trained one)."""
+    """The command that makes the network fit; "" if it fits unchanged. folder: where its file lies;
+    None if the user supplies the trained file."""
     if figure.kind == "stock":
         return ""
     name, board = figure.variant.name, limits.target.board
@@ -46,8 +46,8 @@ def command_for(figure: VariantOutcome, limits: Limits, folder: Path | None = No
 
 
 def render_fits(fits: Fits, width: int, folder: Path | None = None) -> str:
-    """The table and what is to be known of it, ending in a line break. folder: where the networks
-    were written, if they were."""
+    """The table with its notes, ending in a line break. folder: where the networks were written;
+    None if they were not."""
     return "\n".join(_lines(fits, width, folder)) + "\n"
 
 
@@ -97,7 +97,7 @@ def _cells(rung: RungResult) -> tuple[str, ...]:
 
 
 def _without_best(rung: RungResult) -> str:
-    """Why a rung is empty: that larger ones do not fit is said only where all were asked."""
+    """Why a rung has no network. That no larger one fits is said only if all were tried."""
     if not rung.left:
         return "none larger"
     return "none of those searched" if rung.tried else "not searched"

@@ -1,4 +1,4 @@
-"""The document that programs read of `fit`: every key, its type, its limits and its meaning."""
+"""The JSON document of `fit`: every key with its type, its limits and its meaning."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class NetworksThatFitJson(Document):
 
 
 def fits_to_json(fits: Fits, folder: Path | None = None) -> dict[str, Any]:
-    """What fits as plain JSON types. folder: where the networks were written, if they were."""
+    """The networks that fit as plain JSON types. folder: where they were written; None if they were
+    not."""
     limits = fits.limits
     board = limits.target.board
     return plain(

@@ -1,4 +1,4 @@
-"""The largest network that fits, rung by rung: stock, planned, tiled, with more operators, lean.
+"""Finds the largest network that fits on each rung: stock, plan, tiles, more operators, lean.
 
     variants, most MACs first
       | flash: are the parameters alone too many?      floor: is one operator alone too fat?
@@ -6,11 +6,12 @@
     stock --> plan --> tiles --> more operators --> lean      each rung asks only for variants that
                                                               are larger than what fits already
 
-The first two rungs are exhaustive: every variant that the floors leave is planned, from the largest
-down to the first that fits. A search for tiles takes seconds, so that only few variants are
-searched, chosen by bisecting the fattest operator; of those the largest that fits is the rung's,
-and a larger one that was not searched may fit as well. Networks are figures of memory alone: they
-are not trained, and plans are not run. It must not know how results are shown.
+The first two rungs are exhaustive: all variants that the lower bounds do not rule out are tried,
+from the largest down to the first that fits. A search for tiles takes seconds, so only a few
+variants are searched, which are chosen by bisection on the bytes of their largest operator. The
+rung's result is the largest of them that fits; a larger one that was not searched may fit as well.
+Only memory is computed here: networks are not trained, and plans are not run. It must not know how
+results are shown.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ _TOO_HEAVY = (
 
 @dataclass(frozen=True, slots=True)
 class VariantOutcome:
-    """What a variant comes to on one rung. arena, file_bytes: bytes. bound: how the arena is known.
-    slowdown: instructions relative to the stock model, predicted. at_most: whether a search might
-    need less."""
+    """The figures of a variant on one rung. arena, file_bytes: bytes. bound: whether the arena is
+    exact or "at least". slowdown: predicted instructions relative to the stock model. at_most:
+    whether a search might find a smaller arena."""
 
     variant: Variant
     kind: RungKind
@@ -60,10 +61,10 @@ class VariantOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RungResult:
-    """What one rung comes to. best: the largest variant that fits and is larger than those of the
-    rungs before; None: none was found. of_flash, of_floor: how many larger variants were ruled
-    out unplanned, by their parameters or by their fattest operator. tried: variants with a figure.
-    left: larger ones that were not searched."""
+    """The result of one rung. best: the largest variant that fits, if it is larger than those of
+    the rungs before; else None. of_flash, of_floor: how many larger variants were ruled out without
+    a plan, by their parameters or by a lower bound of the head. tried: how many variants were
+    computed. left: how many larger variants were not searched."""
 
     kind: RungKind
     best: VariantOutcome | None
@@ -75,8 +76,8 @@ class RungResult:
 
 @dataclass(frozen=True)
 class Fits:
-    """What fits. variants: how many there were. figures: all that were found on the way. notes:
-    what else is to be known."""
+    """The networks that fit. variants: how many variants there were. figures: the figures of all
+    variants that were computed. notes: other remarks."""
 
     family: str
     limits: Limits
@@ -93,8 +94,9 @@ def fit(
     say: Progress,
     stop: Stop | None = None,
 ) -> Fits:
-    """The largest of `variants`, which come with most multiplications first, on each rung. Ctrl-C
-    ends the search: the result holds what was found until then."""
+    """Find the largest of `variants` that fits, on each rung. `variants` must be sorted by
+    multiplications, most first. Ctrl-C ends the search, and the result holds what was found by
+    then."""
     stop = stop or Stop()
     try:
         with heeding(stop):
@@ -114,8 +116,9 @@ def fit(
 
 @dataclass
 class _Fitting:
-    """One run. figures: by file and kind, so that variants that are the same file are planned once.
-    most: multiplications of the largest variant that fits so far."""
+    """One run of `fit`. figures: outcomes by digest of the file and kind of rung, so that variants
+    with equal files are planned once. refused: errors of variants that could not be planned. most:
+    multiplications of the largest variant that fits so far."""
 
     variants: Sequence[Variant]
     limits: Limits
@@ -128,7 +131,7 @@ class _Fitting:
     most: int = -1
 
     def rungs(self) -> tuple[RungResult, ...]:
-        """All rungs, or those until Ctrl-C."""
+        """The results of all rungs. After Ctrl-C the remaining rungs try nothing."""
         results = [self._descend("stock"), self._descend("plan")]
         results += [self._bisect("tiles"), self._bisect("more operators")]
         if can_be_lean(self.limits.target):
@@ -136,7 +139,8 @@ class _Fitting:
         return tuple(results)
 
     def _larger(self, kind: RungKind) -> tuple[list[Variant], int, int]:
-        """The variants that could raise the rung, and how many the file or a floor rules out."""
+        """The variants that may be larger than the best so far, and how many larger ones the flash
+        and the lower bound rule out."""
         larger = [v for v in self.variants if v.size.macs > self.most]
         flash = self.limits.flash
         light = [v for v in larger if flash is None or v.size.parameter_bytes <= flash]
@@ -144,7 +148,7 @@ class _Fitting:
         return possible, len(larger) - len(light), len(light) - len(possible)
 
     def _descend(self, kind: RungKind) -> RungResult:
-        """Every possible variant, the largest first, until one fits."""
+        """Try every possible variant, the largest first, until one fits."""
         possible, of_flash, of_floor = self._larger(kind)
         for tried, variant in enumerate(possible):
             if self.stop.is_over:
@@ -157,12 +161,14 @@ class _Fitting:
         return RungResult(kind, None, of_flash, of_floor, len(possible))
 
     def _above(self, variant: Variant, kind: RungKind) -> tuple[int, int]:
-        """How many variants larger than this one the file and the floor rule out."""
+        """Make this variant the best so far. Returns how many larger variants the flash and the
+        lower bound rule out."""
         self.most = variant.size.macs
         return self._larger(kind)[1:]
 
     def _bisect(self, kind: RungKind) -> RungResult:
-        """A few of the possible variants, by halves of their fattest operator."""
+        """Search a few of the possible variants, chosen by bisection on the bytes of their largest
+        operator."""
         possible, of_flash, of_floor = self._larger(kind)
         pool, best, searched = possible, None, set[str]()
         low = float(self.limits.arena_limit)
@@ -186,7 +192,7 @@ class _Fitting:
         return RungResult(kind, best, of_flash, of_floor, len(searched), left)
 
     def _lean(self) -> RungResult:
-        """The very plans that were made, on lean firmware: no search."""
+        """Evaluate the plans that were made before on lean firmware, without a further search."""
         larger = [f for (_, kind), f in self.figures.items() if kind == "lean"]
         fitting = [f for f in larger if self._fits(f) and f.variant.size.macs > self.most]
         best = max(fitting, key=lambda f: (f.variant.size.macs, -f.slowdown), default=None)
@@ -202,7 +208,8 @@ class _Fitting:
         return figure
 
     def _figure(self, variant: Variant, kind: RungKind) -> VariantOutcome | None:
-        """What a variant comes to; None where it is refused, which `refused` says."""
+        """The outcome of a variant; None if it cannot be planned, in which case the error is added
+        to `refused`."""
         data = variant.make()
         digest = hashlib.sha256(data).hexdigest()
         if (digest, kind) in self.figures:
@@ -240,7 +247,7 @@ class _Fitting:
         return PlanOptions(search, tiles, given_arena_limit=limits.arena_limit, verify=None)
 
     def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:
-        """The same plan on lean firmware."""
+        """The outcome of the same plan on lean firmware."""
         model, arena = on_lean_firmware(planned, self.limits.target)
         size = len(write_model(model))
         outcome = replace(figure, kind="lean", arena=arena.arena, file_bytes=size)
@@ -254,13 +261,14 @@ def _figure_of(variant: Variant, kind: RungKind, planned: PlannedFile) -> Varian
 
 
 def _floor(variant: Variant, kind: RungKind) -> int:
-    """Bytes that no head of the variant is below on this rung."""
+    """Lower bound of the variant's head on this rung, in bytes."""
     floors = variant.floors
     return floors.stock if kind == "stock" else floors.plan if kind == "plan" else floors.tiles
 
 
 def _probe(pool: Sequence[Variant], fattest: float) -> Variant:
-    """The variant with most multiplications whose fattest operator is no fatter, or the leanest."""
+    """The variant with the most multiplications whose largest operator needs at most `fattest`
+    bytes. If there is none, the variant whose largest operator needs the fewest bytes."""
     lean = [v for v in pool if v.floors.plan <= fattest]
     if not lean:
         return min(pool, key=lambda v: (v.floors.plan, -v.size.macs))
@@ -268,6 +276,6 @@ def _probe(pool: Sequence[Variant], fattest: float) -> Variant:
 
 
 def _is_as_large(one: Variant, other: Variant) -> bool:
-    """Whether a variant is at least as large as another in both respects, so that it fits no
-    better."""
+    """Whether a variant has at least the multiplications and the largest operator of another, so
+    that it is not expected to fit if the other does not."""
     return one.floors.plan >= other.floors.plan and one.size.macs >= other.size.macs

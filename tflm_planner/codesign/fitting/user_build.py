@@ -1,8 +1,8 @@
-"""Variants of a user's own network: `file.py:function`, which makes a Keras model.
+"""Makes variants of a user's network by a function `file.py:function` that makes a Keras model.
 
-    function(resolution, width, depth) --> Keras model --converter--> file of int8
+    function(resolution, width, depth) --> Keras model --converter--> int8 model
 
-The one part of this package that needs TensorFlow, which is loaded when it is called.
+In `fitting`, only this module needs TensorFlow, which is imported when it is used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
 _CALIBRATION = 4
-"""Random inputs: figures of memory do not depend on ranges."""
+"""Number of random calibration inputs. Memory does not depend on calibrated ranges."""
 
 MakeKeras = Callable[[int, float, int], Any]
 Convert = Callable[[Any], bytes]
@@ -41,9 +41,10 @@ def user_variants(
     say: Callable[[str], None],
     convert: Convert | None = None,
 ) -> list[Variant]:
-    """All variants that a user's function makes, the ones with most multiplications first.
-    convert: from what the function gives to a file of int8; TensorFlow's converter if none is
-    given. Raises UsageError where file, function, TensorFlow or a resolution is missing."""
+    """All variants that a user's function makes, sorted by multiplications, most first. convert:
+    turns what the function returns into the file of an int8 model; default is TensorFlow's
+    converter. Raises UsageError if file, function, TensorFlow or resolutions are missing, or if the
+    function fails."""
     if not grid.resolutions:
         raise UsageError("--build: say what the function is called with; add --resolutions 96,128")
     convert = convert or _converter()
@@ -80,9 +81,9 @@ def user_variants(
 
 
 def floors_of_model(model: Model) -> Floors:
-    """As `sizes.floors_of`, from the operators of a file. Where one has several operands or
-    results, a plan needs the largest at least; results in place count for nothing in a stock
-    plan."""
+    """The lower bounds of `sizes.floors_of`, from the operators of a model. For a plan only the
+    largest operand or result of each operator is counted, for a stock plan all its operands or all
+    its results, whichever are more."""
     stock = plan = 0
     for op in model.main.ops:
         operands = [t.nbytes for t in _values(op)]
@@ -93,12 +94,12 @@ def floors_of_model(model: Model) -> Floors:
 
 
 def _values(op: Op) -> Iterator[Tensor]:
-    """What an operator reads that is no constant, each once."""
+    """The operands of an operator that are not constants, without duplicates."""
     return (t for t in dict.fromkeys(op.operands()) if not t.is_constant)
 
 
 def _parameters(model: Model) -> tuple[int, int]:
-    """Weights and biases, and their bytes."""
+    """The number of weights and biases, and their bytes."""
     constants = {t for op in model.ops() for t in op.operands() if t.is_constant}
     weights = [t for t in constants if not t.quantization.is_absent]
     unique = {t.buffer: t for t in weights}.values()
@@ -106,7 +107,7 @@ def _parameters(model: Model) -> tuple[int, int]:
 
 
 def _function(spec: str) -> MakeKeras:
-    """The function that `file.py:function` names."""
+    """Load the function that `file.py:function` names. Raises UsageError."""
     file, _, name = spec.rpartition(":")
     path = Path(file)
     if not file or not name or not path.is_file():
@@ -126,7 +127,8 @@ def _function(spec: str) -> MakeKeras:
 
 
 def _converter() -> Convert:
-    """TensorFlow's converter to int8. Raises UsageError where TensorFlow is missing."""
+    """A function that converts a Keras model to int8 with TensorFlow. Raises UsageError if
+    TensorFlow is missing."""
     try:
         import tensorflow as tf  # pyright: ignore
     except ImportError as error:
@@ -157,7 +159,7 @@ def _converter() -> Convert:
         converter.representative_dataset = samples
         converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
         converter.inference_input_type = converter.inference_output_type = tensorflow.int8
-        with redirect_stdout(sys.stderr):  # where TensorFlow's words spoil no document
+        with redirect_stdout(sys.stderr):  # so that what TensorFlow prints does not get into --json
             return bytes(converter.convert())
 
     return convert

@@ -1,4 +1,4 @@
-"""Variants of networks and the limits of a board: what `fitting` looks through.
+"""Variants of networks, and the limits of a board.
 
 It must not know how arenas are found.
 """
@@ -19,8 +19,8 @@ from tflm_planner.tflm.target import Target
 
 @dataclass(frozen=True)
 class Variant:
-    """A network of a family. depth: 0 where it does not vary. floors: bytes that no head is below.
-    make: gives its file."""
+    """A network of a family. depth: 0 if it does not vary. floors: lower bounds of the head. make:
+    makes the file of its model."""
 
     name: str
     resolution: int
@@ -33,27 +33,27 @@ class Variant:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a network may take."""
+    """The limits that a network must keep."""
 
     target: Target
-    """The board, or a target with any memory."""
+    """The target, which may be a board."""
     arena_limit: int
     """Bytes of arena."""
     flash: int | None
-    """Bytes of its file. None: not limited."""
+    """Bytes that its file may take. None: not limited."""
     slowdown: float
     """Instructions allowed, relative to the stock model."""
     searches: int
-    """For tiles, at most, on each rung."""
+    """Searches for tiles, at most, on each rung."""
 
     def fits(self, arena: int, file_bytes: int) -> bool:
-        """Whether both are small enough."""
+        """Whether arena and file are both within the limits."""
         return arena <= self.arena_limit and (self.flash is None or file_bytes <= self.flash)
 
 
 def limits_of(target: Target, arena_limit: int | None, slowdown: float, searches: int) -> Limits:
-    """The limits of a target's board. arena_limit: bytes of arena, in place of its SRAM. Raises
-    UsageError where neither is known."""
+    """The limits of a target's board. arena_limit: bytes that the arena may take; None for the
+    board's SRAM. Raises UsageError if the target is not a board and there is no arena_limit."""
     board = target.board
     if board is None and arena_limit is None:
         raise UsageError(
@@ -66,11 +66,11 @@ def limits_of(target: Target, arena_limit: int | None, slowdown: float, searches
 
 
 def variants_of(family: str, grid: Grid) -> list[Variant]:
-    """All variants of a built-in family, the ones with most multiplications first. Raises
-    UsageError for a family that is not known."""
+    """All variants of a built-in family, sorted by multiplications, most first. Raises UsageError
+    for an unknown family."""
     if family not in FAMILIES:
         raise UsageError(f"family {family!r} is unknown; choose from {', '.join(FAMILIES)}")
-    by_network: dict[Chain, Variant] = {}  # widths may be rounded to the same network
+    by_network: dict[Chain, Variant] = {}  # different widths may round to the same network
     for resolution, width, depth, chain in variants(FAMILIES[family], grid):
         variant = Variant(
             name=chain.name,

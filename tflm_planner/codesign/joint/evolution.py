@@ -1,12 +1,13 @@
-"""The most accurate networks that fit: by evolution, or by drawing at random.
+"""Searches the most accurate networks that fit, by evolution or by random drawing.
 
-    draw children of the best --judge--> those that fit --score--> all that were scored
+    draw children of the best --judge--> those that fit --score--> scored networks
           ^                                                             |
           +----------------------- the best `parents` ------------------+
 
-Lin et al. 2021, appendix B: half of the children are crossed, half are mutated. Children that do
-not fit are counted, and others drawn. The same seed gives the same search with any engine, so that
-a search which was ended goes on with what a store has kept. It must not know networks' weights.
+Lin et al. 2021, appendix B: half of the children come from crossover, half from mutation. Children
+that do not fit count as drawn, and further ones are drawn. The same seed gives the same search with
+any engine, so an interrupted search can be resumed with the verdicts that a store has kept. It must
+not know networks' weights.
 """
 
 from __future__ import annotations
@@ -32,34 +33,34 @@ from tflm_planner.jobs.store import ResultStore
 from tflm_planner.support.progress import Progress
 
 Score = Callable[[Genes], float]
-"""Accuracy of a network, as a part of the largest one."""
+"""Genes of a network -> its accuracy."""
 _TRIES = 20
-"""How often a child is drawn that was drawn before; then it is taken as it is."""
+"""How often a child is drawn again if it was drawn before; after that the duplicate is taken."""
 
 
 @dataclass(frozen=True)
 class EvolutionOptions:
-    """How many networks are looked at, and how they come about."""
+    """How many networks are examined, and how they are made."""
 
     drawn: int = 2000
-    """Networks that are drawn, at most."""
+    """The largest number of networks to draw."""
     scored: int | None = None
-    """Of them that are scored. None: not limited."""
+    """The largest number of networks to score. None: not limited."""
     batch: int = 100
     """Networks drawn at a time."""
     parents: int = 20
-    """How many of the best so far have children."""
+    """How many of the best networks so far have children."""
     rate: float = 0.1
-    """Probability with which a mutation draws a gene anew."""
+    """Probability that a mutation redraws a gene."""
     seed: int = 0
-    """Of every random choice."""
+    """Seed of all random choices."""
     evolves: bool = True
-    """Whether networks are children of the best; if not, all are drawn at random."""
+    """Whether networks are children of the best ones. If not, all are drawn at random."""
 
 
 @dataclass(frozen=True)
 class DrawnNetwork:
-    """A network that was drawn. accuracy: None where it does not fit."""
+    """A network that was drawn. accuracy: None if it does not fit."""
 
     genes: Genes
     verdict: MemoryVerdict
@@ -68,25 +69,27 @@ class DrawnNetwork:
 
 @dataclass
 class SearchHistory:
-    """What was drawn, in order. again: networks that had been drawn before."""
+    """All networks drawn, in order. again: how many of them had been drawn before."""
 
     candidates: list[DrawnNetwork] = field(default_factory=list[DrawnNetwork])
     again: int = 0
 
     @property
     def scored(self) -> list[DrawnNetwork]:
-        """Those that fit, the best first, of equal ones the one with fewer multiplications."""
+        """The networks that fit, the most accurate first. Of equally accurate ones, the one with
+        fewer multiplications comes first."""
         fitting = (c for c in self.candidates if c.accuracy is not None)
         return sorted(fitting, key=lambda c: (-(c.accuracy or 0), c.verdict.macs, c.genes))
 
     def tests(self) -> Counter[tuple[bool, str]]:
-        """How many each test accepted (True) or rejected."""
+        """How many networks each test accepted (True) or rejected (False)."""
         return Counter((c.verdict.fits, c.verdict.by) for c in self.candidates)
 
 
 @dataclass
 class Judging:
-    """Whether networks fit, asked of an engine; answers are kept in a store."""
+    """Decides with an engine whether networks fit. Verdicts are kept in a store, if there is
+    one."""
 
     space: SearchSpace
     limits: BoardLimits
@@ -94,7 +97,7 @@ class Judging:
     store: ResultStore | None = None
 
     def verdicts(self, genes: Sequence[Genes]) -> list[MemoryVerdict]:
-        """The verdict of each. Raises RuntimeError where an engine failed to give one."""
+        """The verdict on each network. Raises RuntimeError if the engine failed to give one."""
         questions = [FitQuestion(self.space.decode(g).chain(), self.limits) for g in genes]
         keys = [_key(q) for q in questions]
         answers = {key: kept for key in keys if (kept := self._kept(key)) is not None}
@@ -117,7 +120,7 @@ class Judging:
 def search(
     judging: Judging, score: Score, options: EvolutionOptions, say: Progress
 ) -> SearchHistory:
-    """Draw, judge and score until as many networks were drawn, or scored, as `options` allow."""
+    """Draw, judge and score networks until as many were drawn, or scored, as `options` allows."""
     random = np.random.default_rng(options.seed)
     history, accuracies = SearchHistory(), dict[Genes, DrawnNetwork]()
     while len(history.candidates) < options.drawn:
@@ -158,7 +161,8 @@ def _children(
     options: EvolutionOptions,
     random: np.random.Generator,
 ) -> Iterator[Genes]:
-    """Networks to try next: random ones until there are parents; none twice, if that can be."""
+    """Yield the networks to try next. They are random until there are enough parents. Duplicates
+    are avoided where possible."""
     drawn: set[Genes] = set()
     for place in range(number):
         child = space.smallest
@@ -186,5 +190,5 @@ def _child(
 
 
 def _key(question: FitQuestion) -> str:
-    """All that a verdict depends on."""
+    """A key made from everything that a verdict depends on."""
     return f"memory {hashlib.sha256(repr(question).encode()).hexdigest()}"

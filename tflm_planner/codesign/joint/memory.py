@@ -1,16 +1,17 @@
-"""Whether a network fits a board, as cheaply as that can be told: bounds, TFLM's own plan, ours.
+"""Decides whether a network fits a board by the cheapest test that can tell: bounds, TFLM's own
+plan, our plan.
 
     parameters > flash       rejected by "flash"     microseconds
     fattest operator         rejected by "floor"     a millisecond
     predicted instructions   rejected by "time"      some ten milliseconds
     stock arena fits         accepted by "stock"     some twenty milliseconds
     planned arena fits       accepted by "plan"      some fifty milliseconds
-    tiles, where permitted   accepted or rejected by "tiles", which a search of seconds finds;
-                             rejected by "plan" where they are not permitted
+    tiles, where permitted   accepted or rejected by "tiles", after a search of seconds;
+                             rejected by "plan" if tiles are not permitted
 
-So the schedule of a network is whatever the planner makes of it. The arena is exact: what
-`tflm-plan arena` says of the file. Beside it stands the count of MCUNetV2, which knows activations
-alone, to be compared. It must not know where networks come from.
+The schedule of a network is the one that the planner makes. The arena is exact: it is what
+`tflm-plan arena` gives for the file. For comparison, the verdict also has MCUNetV2's count, which
+counts only activations. It must not know where networks come from.
 """
 
 from __future__ import annotations
@@ -39,26 +40,27 @@ Test = Literal["flash", "floor", "time", "stock", "plan", "tiles"]
 QUICK_TILES = TilePermission(
     search_budget=replace(DEFAULT_BUDGET, search_work=200, same_firmware_work=200, front_work=0)
 )
-"""Tiles of the firmware's own operators, looked for with a fiftieth of the usual work: 0.9 s of a
-processor for a network (docs/joint-search.md). What they do not make fit a longer search may."""
+"""A search for tiles with the firmware's own operators and a fiftieth of the usual work: 0.9 s of
+processor time for each network (docs/joint-search.md). A longer search may make more networks
+fit."""
 
 
 @dataclass(frozen=True)
 class BoardLimits:
-    """What a network may take."""
+    """The limits that a network must keep."""
 
     target: Target
-    """The board, or a target with any memory."""
+    """The target, which may be a board."""
     arena: int
-    """Bytes of arena."""
+    """Bytes that the arena may take."""
     flash: int | None = None
-    """Bytes of its file. None: not limited."""
+    """Bytes that its file may take. None: not limited."""
     instructions: int | None = None
-    """Of one inference, as predicted. None: not limited."""
+    """Predicted instructions that one inference may take. None: not limited."""
     tiles: TilePermission | None = None
-    """What a network that does not fit whole may be tiled with. None: nothing."""
+    """How a network may be tiled if it does not fit otherwise. None: not at all."""
     exact: bool = False
-    """Whether the arena is found also where a bound is enough."""
+    """Whether the arena is computed even if a bound decides."""
 
 
 @dataclass(frozen=True)
@@ -66,23 +68,23 @@ class MemoryVerdict:
     """Whether a network fits."""
 
     fits: bool
-    """Whether it does."""
+    """Whether the network fits."""
     by: Test
-    """What decided."""
+    """The test that decided."""
     macs: int
     """Multiply-accumulates of one inference."""
     counted: int
     """Bytes of activations, as MCUNetV2 counts them."""
     arena: int | None = None
-    """Bytes, of the last schedule that was made: TFLM's own if `by` is "stock". None: a bound was
-    enough."""
+    """Bytes of arena of the last schedule that was made, which is TFLM's own if `by` is "stock".
+    None if a bound decided."""
     file_bytes: int | None = None
-    """Bytes of the same schedule's file. None: a bound was enough."""
+    """Bytes of the file of the same schedule. None if a bound decided."""
 
 
 @dataclass(frozen=True)
 class FitQuestion:
-    """A network and what it may take: a job for an engine."""
+    """A network and its limits. It is a job for an engine."""
 
     chain: Chain
     limits: BoardLimits
@@ -90,8 +92,8 @@ class FitQuestion:
 
 @dataclass(frozen=True)
 class _Schedule:
-    """How a network runs. by: which kind of schedule it is. arena, file_bytes: bytes. is_quick:
-    whether it keeps to the instructions that are allowed."""
+    """A schedule of a network. by: the kind of schedule. arena, file_bytes: bytes. is_quick:
+    whether it stays within the allowed instructions."""
 
     by: Test
     arena: int
@@ -100,7 +102,7 @@ class _Schedule:
 
 
 def judge(question: FitQuestion) -> MemoryVerdict:
-    """Whether the network fits."""
+    """Decide whether the network fits."""
     chain, limits = question.chain, question.limits
     macs, counted = size_of(chain).macs, counted_activations(chain)
     bound = _bound(chain, limits)
@@ -122,7 +124,7 @@ def judge(question: FitQuestion) -> MemoryVerdict:
 
 
 def _bound(chain: Chain, limits: BoardLimits) -> Test | None:
-    """What rules the network out before its file is made."""
+    """The test that rules the network out before its file is made; None if none does."""
     floors = floors_of(chain)
     if limits.flash is not None and size_of(chain).parameter_bytes > limits.flash:
         return "flash"
@@ -131,13 +133,14 @@ def _bound(chain: Chain, limits: BoardLimits) -> Test | None:
 
 
 def _instructions(data: bytes, limits: BoardLimits) -> int:
-    """Of the network as it is."""
+    """Predicted instructions of the network without tiles."""
     return latency_of(read_model(data), limits.target).instructions
 
 
 def _schedule(data: bytes, limits: BoardLimits, *, is_quick: bool) -> _Schedule:
-    """The first schedule that fits: TFLM's own, in the best order and places, in tiles. Else the
-    last one. is_quick: whether the network as it is keeps to the instructions."""
+    """The first schedule that fits: TFLM's own, then the planned one, then one in tiles. If none
+    fits, the last one that was made. is_quick: whether the network without tiles stays within the
+    allowed instructions."""
     arena = arena_in(data, limits.target)[1].arena
     if arena <= limits.arena and not limits.exact:
         return _Schedule("stock", arena, len(data), is_quick)
@@ -158,8 +161,8 @@ def _planned(by: Test, data: bytes, limits: BoardLimits) -> _Schedule:
 
 
 def counted_activations(chain: Chain) -> int:
-    """Bytes as MCUNetV2 counts them: operand and result of the fattest layer, and what a skip keeps
-    meanwhile."""
+    """Bytes of activations as MCUNetV2 counts them: the largest sum, over all layers, of operand,
+    result and the sources of skips that are alive."""
     most = 0
     chain_steps = steps(chain)
     for place, step in enumerate(chain_steps):

@@ -1,7 +1,8 @@
-"""Arena against accuracy of the networks that searches scored, as a picture: each a dot, and for
-each search the line of those that no other beats in both.
+"""Draws arena against accuracy of the networks that searches scored as SVG. Each network is a dot,
+and each search has the line of its Pareto front.
 
-Both colour schemes, its own background, no script, nothing external.
+The drawing has a light and a dark colour scheme, its own background, no script and nothing
+external.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 """
 
 ScoredPoint = tuple[int, float]
-"""Bytes of arena, accuracy."""
+"""(bytes of arena, accuracy)."""
 
 
 def pareto_points(history: SearchHistory) -> list[ScoredPoint]:
-    """Arena and accuracy of those that no other is better than in both, the smallest first."""
+    """The Pareto front of a search as (arena, accuracy), the smallest arena first."""
     front: list[ScoredPoint] = []
     for point in sorted(set(_points(history)), key=lambda p: (p[0], -p[1])):
         if not front or point[1] > front[-1][1]:
@@ -43,7 +44,7 @@ def pareto_points(history: SearchHistory) -> list[ScoredPoint]:
 
 
 def search_svg(histories: Mapping[str, SearchHistory], limit: int) -> str:
-    """The picture of one or two searches by their names. limit: bytes that the arena may take."""
+    """The drawing of one or two searches, by name. limit: bytes that the arena may take."""
     accuracies = [accuracy for history in histories.values() for _, accuracy in _points(history)]
     low, high = min(accuracies, default=0.0), max(accuracies, default=1.0)
     plane = _SearchPlot(limit, low, max(high, low + 0.01))
@@ -57,7 +58,8 @@ def search_svg(histories: Mapping[str, SearchHistory], limit: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _SearchPlot:
-    """Bytes of the plot's width, and the accuracies at its bottom and top."""
+    """The scale of the plot: bytes over its whole width, and the accuracies at its bottom and
+    top."""
 
     bytes: int
     low: float

@@ -1,12 +1,13 @@
-"""A space of networks: inverted bottlenecks of elastic kernels, expansions, depths, widths and
-resolutions, as MCUNetV2 searches them (Lin et al. 2021, section 3.3).
+"""A search space of networks of inverted bottlenecks whose kernels, expansions, depths, widths and
+resolutions vary, as in MCUNetV2 (Lin et al. 2021, section 3.3).
 
     genes (2, 0, 1, 4, ...) --decode--> Member --chain--> Chain          a network of the space
-                                           `-- largest, whose weights all others are parts of
+                                           `-- largest: the weights of all others are parts of its
 
-Genes are indices into choices: of the resolution; then for each stage of its width and its depth,
-and for each block of its kernel and its expansion. Those of blocks beyond the depth say nothing,
-and are zero in canonical genes. It must not know memory or weights.
+Genes are indices into choices. The first selects the resolution. Then each stage has one for its
+width, one for its depth, and for each block one for the kernel and one for the expansion. Genes of
+blocks beyond the depth have no effect, and are 0 in canonical genes. It must not know memory or
+weights.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from tflm_planner.codesign.chains.families import Growing, divisible
 
 Genes = tuple[int, ...]
 _WIDTH_STEP = 4
-"""Channels are multiples of it."""
+"""Numbers of channels are multiples of this."""
 
 
 @dataclass(frozen=True)
 class StageShape:
-    """channels: of its results at full width. stride: of its first block."""
+    """channels: channels of the stage's results at full width. stride: the stride of its first
+    block."""
 
     channels: int
     stride: int
@@ -34,26 +36,26 @@ class StageShape:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """What may vary; all choices ascend."""
+    """What is fixed and what varies. All choices are in ascending order."""
 
     channels: int
-    """Of the images."""
+    """Channels of the images."""
     classes: int
-    """Of the images."""
+    """Number of classes."""
     stem: int
     """Channels of the first convolution."""
     stages: tuple[StageShape, ...]
-    """Of blocks, in their order."""
+    """The stages, in order."""
     resolutions: tuple[int, ...]
-    """Rows and columns of the images."""
+    """Choices for the rows (and columns) of the images."""
     widths: tuple[float, ...] = (0.5, 0.75, 1.0)
-    """Factors of a stage's channels."""
+    """Choices for the factor of a stage's channels."""
     depths: tuple[int, ...] = (1, 2, 3)
-    """Blocks of a stage."""
+    """Choices for the number of blocks of a stage."""
     kernels: tuple[int, ...] = (3, 5, 7)
-    """Rows and columns of a block's window."""
+    """Choices for the rows (and columns) of a block's depthwise window."""
     expansions: tuple[int, ...] = (2, 3, 4)
-    """Factors of its channels inside."""
+    """Choices for the factor by which a block widens its channels."""
 
     @property
     def choices(self) -> tuple[int, ...]:
@@ -64,16 +66,16 @@ class SearchSpace:
 
     @property
     def largest(self) -> Genes:
-        """The network that all others are parts of."""
+        """The genes of the largest network, of which all others are parts."""
         return tuple(n - 1 for n in self.choices)
 
     @property
     def smallest(self) -> Genes:
-        """The least of everything."""
+        """The genes with the smallest choice everywhere."""
         return (0,) * len(self.choices)
 
     def decode(self, genes: Genes) -> Member:
-        """What genes mean."""
+        """The network that genes describe."""
         numbers = iter(genes)
         resolution = self.resolutions[next(numbers)]
         stages: list[StageChoice] = []
@@ -86,8 +88,8 @@ class SearchSpace:
         return Member(self, resolution, tuple(stages))
 
     def canonical(self, genes: Genes) -> Genes:
-        """The genes with those that say nothing zero: equal for equal networks, but where two
-        factors of a width are rounded to the same channels."""
+        """The genes with those that have no effect set to 0. Equal networks then have equal genes,
+        unless two width factors round to the same channels."""
         kept = list(genes)
         size = 2 + 2 * self.depths[-1]
         for stage in range(len(self.stages)):
@@ -98,11 +100,11 @@ class SearchSpace:
         return tuple(kept)
 
     def random(self, random: np.random.Generator) -> Genes:
-        """Any network, each gene by itself."""
+        """Random genes, each drawn independently."""
         return self.canonical(tuple(int(random.integers(n)) for n in self.choices))
 
     def mutate(self, genes: Genes, rate: float, random: np.random.Generator) -> Genes:
-        """Genes of which each is drawn anew with the probability `rate`."""
+        """The genes with each redrawn with probability `rate`."""
         drawn = (
             int(random.integers(n)) if random.random() < rate else gene
             for gene, n in zip(genes, self.choices, strict=True)
@@ -110,14 +112,15 @@ class SearchSpace:
         return self.canonical(tuple(drawn))
 
     def cross(self, one: Genes, other: Genes, random: np.random.Generator) -> Genes:
-        """Each gene from either."""
+        """Genes of which each comes from one of the two parents at random."""
         pairs = zip(one, other, strict=True)
         return self.canonical(tuple(pair[int(random.integers(2))] for pair in pairs))
 
 
 @dataclass(frozen=True)
 class StageChoice:
-    """channels: of its results. blocks: (kernel, expansion) of each."""
+    """The choices for one stage. channels: channels of its results. blocks: (kernel, expansion) of
+    each block."""
 
     channels: int
     stride: int
@@ -146,7 +149,7 @@ class Member:
         return Chain("member", image, tuple(grown.layers))
 
     def places(self) -> tuple[int, ...]:
-        """For each layer the layer of the largest network that it is a part of."""
+        """For each layer, the index of the layer of the largest network of which it is a part."""
         return tuple(self._places())
 
     def _places(self) -> Iterator[int]:

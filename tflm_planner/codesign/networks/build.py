@@ -1,8 +1,8 @@
-"""Makes a model of a chain: the operators that TensorFlow's converter writes for it.
+"""Makes a model of a chain, with the operators that TensorFlow's converter writes for it.
 
-    chain   --build-->        int8, weights drawn from a seed: no figure of memory depends on them
-    network --build_floats--> float, with the weights of the network, which must be folded
-            --build_int8----> int8, with them, and with ranges that its values had
+    chain   --build-->        int8, weights drawn from a seed: memory does not depend on them
+    network --build_floats--> float, with the weights of a folded network
+            --build_int8----> int8, with these weights and with given ranges of its values
 
 It needs no TensorFlow, and must not know targets.
 """
@@ -33,32 +33,33 @@ _ACTIVATIONS = {"none": 0, "relu": 1, "relu6": 3}
 
 
 def build(chain: Chain) -> bytes:
-    """The file of the chain as a model of int8."""
+    """The file of the chain as an int8 model with drawn weights."""
     return _Build(chain, DrawnInt8(chain)).file()
 
 
 def build_traced(chain: Chain) -> tuple[bytes, tuple[int, ...]]:
-    """As `build`, and for each operator of the file the layer that it belongs to."""
+    """As `build`, and for each operator of the file the index of its layer."""
     building = _Build(chain, DrawnInt8(chain))
     return building.file(), tuple(building.layer_of_op)
 
 
 def build_floats(network: Network) -> bytes:
-    """The file of a folded network as a model of floats. Raises ValueError where it is not folded
+    """The file of a folded network as a float model. Raises ValueError if the network is not folded
     (`folding.fold`)."""
     return build_floats_traced(network)[0]
 
 
 def build_floats_traced(network: Network) -> tuple[bytes, tuple[str, ...]]:
-    """As `build_floats`, and the names of the tensors whose ranges `build_int8` takes."""
+    """As `build_floats`, and the names of the tensors whose ranges `build_int8` needs."""
     _check_folded(network)
     building = _Build(network.chain, GivenFloats(network))
     return building.file(), tuple(building.value_names)
 
 
 def build_int8(network: Network, ranges: Sequence[ValueRange]) -> bytes:
-    """The file of a folded network as a model of int8, its values rounded to these ranges. Raises
-    ValueError where it is not folded, or has concatenations, whose operands need one scale."""
+    """The file of a folded network as an int8 model that is quantized with these ranges of its
+    values. Raises ValueError if the network is not folded, or has concatenations, whose operands
+    would need a common scale."""
     _check_folded(network)
     joins = (layer.join == "concat" and layer.skip for layer in network.chain.layers)
     if any(joins) or any(layer.kind == "norm" for layer in network.chain.layers):
@@ -72,7 +73,7 @@ def _check_folded(network: Network) -> None:
 
 
 class _Build:
-    """A model that grows layer by layer."""
+    """Builds a model layer by layer."""
 
     def __init__(self, chain: Chain, numbers: Numbers) -> None:
         self._chain, self._new, self._numbers = chain, NewModel(), numbers
@@ -81,9 +82,9 @@ class _Build:
         self.value_names: list[str] = []
 
     def file(self) -> bytes:
-        """See `build`."""
+        """Build all layers and return the file."""
         image = self._value(self._chain.image, "none")
-        values = [image]  # what goes into each layer
+        values = [image]  # the input of each layer
         for place, step in enumerate(steps(self._chain)):
             self._place = place
             source = values[place + 1 - step.layer.skip] if step.source is not None else None
@@ -108,7 +109,7 @@ class _Build:
         return self._sum(step, [source, y], layer.activation)
 
     def _alone(self, step: Step, x: Tensor, activation: str) -> Tensor:
-        """What a layer makes before a skip joins it."""
+        """The result of a layer before a skip is joined."""
         if step.layer.kind == "conv":
             return self._conv(step.layer, x, step.made, activation, LayerPart("conv"))
         if step.layer.kind == "dense":
@@ -137,7 +138,7 @@ class _Build:
         return whole
 
     def _reshape(self, step: Step, x: Tensor) -> Tensor:
-        """What a late skip adds."""
+        """The summand of a late skip."""
         width = 0 if step.source is None else step.source[2]
         for part in reshaping(step):
             x = self._part(part, width, x)
@@ -145,7 +146,7 @@ class _Build:
         return x
 
     def _part(self, part: SkipOperator, width: int, x: Tensor) -> Tensor:
-        """One operator of a reshaping. width: channels of `x`."""
+        """Add one operator of a reshaping. width: channels of `x`."""
         if part.layer is not None:
             reshaped = LayerPart(part.kind, part.is_scaled)
             return self._conv(part.layer, x, part.shape, "none", reshaped)
@@ -250,7 +251,7 @@ class _Build:
         return value
 
     def _like(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """A value of the quantisation of `x`, as pools and reshapes hand it on."""
+        """A new value with the quantization of `x`, as pools and reshapes have."""
         if x.quantization.single is None:
             return self._new.add_float_value(shape)
         return self._new.add_value(shape, *x.quantization.single)

@@ -1,7 +1,7 @@
-"""What a network computes, in numpy: the meaning that every exact transform must keep.
+"""Computes a network in numpy. This is the reference that every exact transform must match.
 
-It says what each word of a chain means in the fewest operations, so that it shares nothing with
-`build` and `folding` but the chain. It is slow.
+It implements each kind of layer as simply as possible and shares nothing with `build` and `folding`
+but the chain, so that it can check them. It is slow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tflm_planner.codesign.networks.weights import Array, LayerWeights, Network,
 
 
 def evaluate(network: Network, images: Array) -> Array:
-    """The results for images (number, rows, columns, channels)."""
+    """The outputs for images (number, rows, columns, channels)."""
     values = [images]
     for place, step in enumerate(steps(network.chain)):
         source = values[place + 1 - step.layer.skip] if step.source is not None else None
@@ -43,7 +43,7 @@ def _step(step: Step, weights: LayerWeights, x: Array, source: Array | None) -> 
 
 
 def _alone(step: Step, weights: LayerWeights, x: Array) -> Array:
-    """What a layer makes before a skip joins it."""
+    """The result of a layer before its activation, and before a skip is joined."""
     layer = step.layer
     if layer.kind == "conv":
         padded = _pad(x, layer)
@@ -80,8 +80,8 @@ def _without_weights(layer: Layer, x: Array) -> Array:
 
 
 def _late(step: Step, weights: LayerWeights, source: Array) -> Array:
-    """What a late skip adds: sums over the windows of layers with strides, channels of zeros up to
-    a multiple of the width, and the sums of groups of that width."""
+    """The summand of a late skip: sums over windows of the strided layers, channels of zeros up to
+    a multiple of the width, and sums over groups of that width."""
     for layer in step.path:
         if layer.stride > 1:
             side = (layer.stride, layer.stride) if layer.kernel == (1, 1) else layer.kernel
@@ -95,7 +95,7 @@ def _late(step: Step, weights: LayerWeights, source: Array) -> Array:
 
 
 def padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Pixels that SAME adds before and behind."""
+    """Pixels that SAME padding adds before and after the image along one axis."""
     total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
     return total // 2, total - total // 2
 
@@ -106,8 +106,8 @@ def _pad(x: Array, layer: Layer, value: float = 0.0) -> Array:
 
 
 def _centre(padded: Array, layer: Layer, beside: Layer) -> Array:
-    """What is left of a padded image for a smaller window at the same centre: the pixel that both
-    windows are laid around is the first that is no padding."""
+    """The part of a padded image that a smaller window reads if it is centred in the layer's
+    window."""
     rows, columns = (
         padding_of_window(layer.kernel[axis], beside.kernel[axis]) for axis in range(2)
     )
@@ -118,12 +118,13 @@ def _centre(padded: Array, layer: Layer, beside: Layer) -> Array:
 
 
 def padding_of_window(large: int, small: int) -> int:
-    """Where a smaller window lies in a larger one: in the middle."""
+    """Offset of a smaller window that is centred in a larger one."""
     return (large - small) // 2
 
 
 def _windows(padded: Array, layer: Layer) -> Array:
-    """Number, rows, columns, rows and columns of the window, channels."""
+    """All windows of padded images: (number, rows, columns, window rows, window columns,
+    channels)."""
     windows = np.lib.stride_tricks.sliding_window_view(padded, layer.kernel, axis=(1, 2))
     return windows[:, :: layer.stride, :: layer.stride].transpose(0, 1, 2, 4, 5, 3)
 

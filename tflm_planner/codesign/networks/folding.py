@@ -1,12 +1,12 @@
-"""From the form in which a network is trained to the one that runs: the same function, exactly.
+"""Turns the form in which a network is trained into the one that runs, with the same function.
 
-    normalisations  into the kernel and bias of their convolution, also those before it, since
+    normalisations  into kernel and bias of their convolution; also those before it, since
                     padding is normalised with the image
-    branches        into the kernel: a smaller window is a larger one with zeros around it
-    late skips      of linear convolutions into the kernel; the factors of any other into the
-                    operator that reshapes it
+    branches        into the kernel: a smaller window is padded with zeros
+    late skips      of linear convolutions into the kernel; for others, factors and addends into
+                    the operator that reshapes the skip
 
-Sums are regrouped, so that equality is up to rounding. It must not know how models are written.
+Sums are regrouped, so results are equal up to rounding. It must not know how models are written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tflm_planner.codesign.networks.weights import (
 
 
 def fold(network: Network) -> Network:
-    """The network as it runs: one kernel and one bias a convolution."""
+    """The folded network, with one kernel and one bias for each convolution."""
     weights: list[LayerWeights] = []
     for step, trained in zip(steps(network.chain), network.weights, strict=True):
         folded = trained
@@ -40,13 +40,14 @@ def fold(network: Network) -> Network:
 
 
 def running(chain: Chain) -> Chain:
-    """The chain of the folded network: linear convolutions hold their skips."""
+    """The chain of the folded network, in which kernels of linear convolutions include their late
+    skips."""
     return replace(chain, layers=tuple(_running(step) for step in steps(chain)))
 
 
 def _running(step: Step) -> Layer:
-    """A layer as it runs. A window of one pixel grows to the stride, since its skip sums all
-    pixels."""
+    """A layer of the folded network. A strided window of one pixel grows to the stride, since its
+    skip sums over all pixels of the stride."""
     layer = step.layer
     if not _is_swallowed(step):
         return layer
@@ -56,7 +57,7 @@ def _running(step: Step) -> Layer:
 
 
 def _without_norms(layer: Layer, weights: LayerWeights) -> LayerWeights:
-    """One kernel and bias in place of normalisations and branches."""
+    """The weights with normalisations and branches folded into kernel and bias."""
     kernel, bias = weights.kernel, weights.bias
     if weights.before is not None:
         scale, shift = (_per_group(v, layer) for v in (weights.before.scale, weights.before.shift))
@@ -72,14 +73,15 @@ def _without_norms(layer: Layer, weights: LayerWeights) -> LayerWeights:
 
 
 def _per_group(values: Array, layer: Layer) -> Array:
-    """Values of the channels that each output channel reads: (in of a group, out)."""
+    """Arrange values of input channels by the output channels that read them: (input channels of a
+    group, output channels)."""
     inside = layer.channels_in // layer.groups
     of_group = values.reshape(layer.groups, inside)
     return of_group.repeat(layer.channels_out // layer.groups, axis=0).T
 
 
 def _inside(kernel: Array, layer: Layer) -> Array:
-    """A smaller kernel in the middle of the layer's window."""
+    """A smaller kernel, centred in the layer's window and padded with zeros."""
     sides = [
         (low, layer.kernel[axis] - kernel.shape[axis] - low)
         for axis in range(2)
@@ -89,7 +91,7 @@ def _inside(kernel: Array, layer: Layer) -> Array:
 
 
 def _is_swallowed(step: Step) -> bool:
-    """Whether the skip that ends here goes into the kernel."""
+    """Whether the skip that ends here is folded into the kernel."""
     layer = step.layer
     whole = layer.groups == 1 or layer.is_depthwise
     whole &= layer.kind == "conv"
@@ -97,7 +99,7 @@ def _is_swallowed(step: Step) -> bool:
 
 
 def _swallow_skip(step: Step, weights: LayerWeights) -> LayerWeights:
-    """The weights of a linear convolution whose kernel holds its skip."""
+    """The weights of a linear convolution with its skip folded into the kernel."""
     layer, norm = step.layer, weights.skip
     if layer.is_depthwise:
         around = identity_kernel(layer)
@@ -107,13 +109,13 @@ def _swallow_skip(step: Step, weights: LayerWeights) -> LayerWeights:
     if norm is not None:
         around, bias = around * norm.scale, bias + norm.shift
     if layer.stride == 1:
-        around = _inside(around, layer)  # else each pixel of the window counts once
+        around = _inside(around, layer)  # else it is broadcast over the window
     kernel = _grow_kernel(step, kernel) + around
     return replace(weights, kernel=kernel, bias=bias, skip=None)
 
 
 def _grow_kernel(step: Step, kernel: Array) -> Array:
-    """The kernel in the window that `running` gives it, zero around."""
+    """The kernel, padded with zeros to the window that `running` gives it."""
     rows, columns = _running(step).kernel
     if kernel.shape[:2] == (rows, columns):
         return kernel

@@ -1,6 +1,6 @@
-"""Where the values of a model get their types, and its parameters their numbers.
+"""Sources of the types of a model's values and of the numbers of its parameters.
 
-    DrawnInt8        from a seed: no figure of memory depends on them
+    DrawnInt8        from a seed: memory does not depend on them
     GivenFloats      those of a folded network
     CalibratedInt8   those of a folded network, rounded to the ranges that its values had
 
@@ -22,27 +22,27 @@ from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
 
 SCALE = 0.05
-"""Of drawn values."""
+"""The scale of all values with drawn numbers."""
 _ZERO = {"none": 0, "relu": -128, "relu6": -128}
 _LEAST_RANGE = 1e-6
-"""Of a value that is always zero."""
+"""The range of a value that is always zero."""
 
 
 @dataclass(frozen=True)
 class LayerPart:
-    """What has weights in a layer: the layer itself, the projection of its skip, or an operator
-    that reshapes a late skip (`reshaping.SkipOperator`). is_scaled: whether that multiplies and
-    adds for each channel besides."""
+    """A part of a layer that may have weights: the layer itself, the projection of its skip, or an
+    operator that reshapes a late skip (`reshaping.SkipOperator`). is_scaled: whether that operator
+    also multiplies each channel by a factor and adds an addend."""
 
     kind: Literal["conv", "dense", "projection", "window", "zeros", "groups"]
     is_scaled: bool = False
 
 
 class Numbers(Protocol):
-    """Where values get their types and parameters their numbers."""
+    """A source of types of values and numbers of parameters."""
 
     def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
-        """A value after an activation."""
+        """Add a value that follows an activation."""
         ...
 
     def weights(
@@ -54,21 +54,21 @@ class Numbers(Protocol):
         shape: tuple[int, ...],
         axis: int | None,
     ) -> list[Tensor]:
-        """Weights of a part of a layer that reads `x` in the order of TFLite, which have a scale
-        for each place along `axis` (None: one in all), and biases."""
+        """Add weights and biases of the part of layer `place` that reads `x`. Weights are in the
+        order of TFLite, with a scale for each index along `axis` (None: a single scale)."""
         ...
 
     def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
-        """Factor and addend of each channel."""
+        """Add the factor and the addend of each channel of a norm layer."""
         ...
 
     def probabilities(self, model: NewModel, width: int) -> Tensor:
-        """The result of a softmax."""
+        """Add the result of a softmax."""
         ...
 
 
 class DrawnInt8:
-    """Numbers from a seed, with plausible quantisation."""
+    """Numbers drawn from a seed, with plausible quantization."""
 
     def __init__(self, chain: Chain) -> None:
         self._random = np.random.default_rng(0)
@@ -107,11 +107,11 @@ class DrawnInt8:
 
     def probabilities(self, model: NewModel, width: int) -> Tensor:
         """See `Numbers`."""
-        return model.add_value((1, width), 1 / 256, -128)  # as TFLM demands it of SOFTMAX
+        return model.add_value((1, width), 1 / 256, -128)  # TFLM requires this of SOFTMAX
 
 
 class GivenFloats:
-    """The numbers of a network."""
+    """The numbers of a network as floats."""
 
     def __init__(self, network: Network) -> None:
         self._weights = network.weights
@@ -150,7 +150,7 @@ class GivenFloats:
 def _weights_of_part(
     weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
 ) -> tuple[Array, Array]:
-    """Weights and biases of a part of a layer."""
+    """Weights (rows, columns, in, out; or in, out) and biases of a part of a layer."""
     if part.kind in ("conv", "dense"):
         return weights.kernel, weights.bias
     if part.kind == "projection":
@@ -168,8 +168,7 @@ def _weights_of_part(
 def _weights_in_order(
     weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
 ) -> tuple[Array, Array]:
-    """The same, weights in the order of TFLite. Those of convolutions come as rows, columns, in,
-    out."""
+    """Weights in the order and shape of TFLite, and biases, of a part of a layer."""
     kernel, bias = _weights_of_part(weights, part, shape, axis)
     order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
     kernel = kernel.T if part.kind == "dense" else kernel.transpose(order)
@@ -178,14 +177,14 @@ def _weights_in_order(
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The least and the largest number of a value, zero included."""
+    """The smallest and the largest number of a value. The range includes zero."""
 
     low: float
     high: float
 
     @property
     def scale(self) -> float:
-        """Of int8: 255 steps."""
+        """The scale of int8 for this range, which has 255 steps."""
         return max(self.high - self.low, _LEAST_RANGE) / 255
 
     @property
@@ -195,8 +194,9 @@ class ValueRange:
 
 
 class CalibratedInt8:
-    """The numbers of a network, rounded: values by their ranges, weights by a scale for each
-    channel, biases by the product of both. ranges: in the order in which values are asked for."""
+    """The quantized numbers of a network: values by their ranges, weights by a scale for each
+    channel, biases by the product of both scales. ranges: in the order in which values are
+    requested."""
 
     def __init__(self, network: Network, ranges: Sequence[ValueRange]) -> None:
         self._weights = network.weights
@@ -234,7 +234,7 @@ class CalibratedInt8:
         ]
 
     def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
-        """See `Numbers`: refused, since concatenations are (`build_int8`)."""
+        """Raises ValueError: `build_int8` accepts no norm layers."""
         raise ValueError("a normalisation that stays is not calibrated")
 
     def probabilities(self, model: NewModel, width: int) -> Tensor:
@@ -243,7 +243,8 @@ class CalibratedInt8:
 
 
 def weight_scales(kernel: Array, axis: int | None) -> Array:
-    """The scales of int8 weights: one for each place along `axis`, or one in all."""
+    """The scales of int8 weights: one for each index along `axis`, or a single one if `axis` is
+    None."""
     if axis is None:
         most = np.abs(kernel).max(keepdims=True).reshape(1)
     else:

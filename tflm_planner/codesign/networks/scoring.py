@@ -1,6 +1,7 @@
-"""What models make of images, on LiteRT: outputs, accuracies, and the ranges of their values.
+"""Runs models on images with LiteRT: outputs, accuracies, and the ranges of their values.
 
-Models of int8 run on the reference kernels, whose bits are those of TFLM. It needs no TensorFlow.
+Models run on the reference kernels, whose int8 results equal those of TFLM bit by bit. It needs no
+TensorFlow.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ def value_ranges(network: Network, images: Array) -> tuple[ValueRange, ...]:
 
 
 def outputs(data: bytes, images: Array) -> Array:
-    """The results of a model, of floats, or of int8 and then rounded inputs: (number, classes)."""
+    """The outputs (number, classes) of a model for float images. For an int8 model the images are
+    quantized first, and outputs are int8."""
     return np.stack(list(_outputs(data, images)))
 
 
 def accuracy(data: bytes, images: Array, labels: Array) -> float:
-    """The share of images whose class has the largest result."""
+    """The share of images whose class has the largest output."""
     return float((outputs(data, images).argmax(axis=1) == labels).mean())
 
 

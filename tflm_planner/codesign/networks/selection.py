@@ -1,10 +1,10 @@
-"""Which skips to change so that the arena falls: those alive at the peak, the best one first.
+"""Chooses which skips to change so that the arena shrinks: those alive at the peak, the best first.
 
-    chain --plan--> peak --> skips around the layers there --each changed, planned--> the least
+    chain --plan--> peak --> skips around its layers --each changed, planned--> smallest arena
       ^                                                                                   |
-      +------------------------------- as long as it falls -------------------------------+
+      +------------------------------- as long as it shrinks -------------------------------+
 
-Skips elsewhere cost nothing, and stay. It must not know how a change is made.
+Skips elsewhere do not add to the peak, and stay. It must not know how a change is made.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.target_kernels import kernels_of
 
 Change = Callable[[Chain, Collection[int]], Chain]
-"""A chain and the layers at which the skips end that change -> the chain in which they have."""
+"""(chain, layers at which the skips to change end) -> the changed chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainMemory:
-    """What a chain needs. arena, head: bytes. peak: its layers that run at the peak."""
+    """The memory that a chain needs. arena, head: bytes. peak: the indices of the layers that run
+    at the peak."""
 
     arena: int
     head: int
@@ -42,8 +43,8 @@ MemoryOf = Callable[[Chain], ChainMemory]
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen. changed: the layers at which skips ended that changed. memory: of the chain
-    that came of it. tried: how many chains were planned."""
+    """The result of a selection. chain: the changed chain. changed: the layers at which the changed
+    skips ended. memory: the memory of the changed chain. tried: how many chains were planned."""
 
     chain: Chain
     changed: frozenset[int]
@@ -52,9 +53,9 @@ class Selection:
 
 
 def select(chain: Chain, change: Change, memory_of: MemoryOf) -> Selection:
-    """The chain in which skips at the peak are changed, one after the other, as long as head and
-    arena fall. Where no one of them lowers the head, since others need as much, all at the peak are
-    changed together. Of equal arenas the skip that ends first is changed."""
+    """Change skips at the peak one after the other as long as head and arena shrink. If no single
+    change lowers the head, because other skips need as much, all skips at the peak are changed
+    together. If changes give equal arenas, the skip that ends first is changed."""
     best = Selection(chain, frozenset(), memory_of(chain), 1)
     while True:
         around = [u for u in units(chain) if not u <= best.changed and _is_around(u, chain, best)]
@@ -78,15 +79,16 @@ def _try_unit(
 
 
 def _least(best: Selection, candidates: Sequence[Selection]) -> Selection | None:
-    """The candidate of least arena that lowers head and arena, if any does."""
+    """The candidate with the smallest arena among those that lower head and arena; None if none
+    does."""
     before = best.memory
     lower = [c for c in candidates if c.memory.head < before.head and c.memory.arena < before.arena]
     return min(lower, key=lambda selection: selection.memory.arena, default=None)
 
 
 def _is_around(unit: frozenset[int], chain: Chain, best: Selection) -> bool:
-    """Whether a skip of the unit goes around a layer at the peak. Where layers were dropped or
-    added their places say nothing, and every unit is tried."""
+    """Whether a skip of the unit goes around a layer at the peak. If layers were dropped or added,
+    indices do not correspond, and every unit is tried."""
     if len(best.chain.layers) != len(chain.layers):
         return True
     return any(
@@ -97,13 +99,13 @@ def _is_around(unit: frozenset[int], chain: Chain, best: Selection) -> bool:
 
 
 def stock_memory(chain: Chain, target: Target) -> ChainMemory:
-    """As TFLM places the tensors itself."""
+    """The memory if TFLM places the tensors itself."""
     data, layers = build_traced(running(chain))
     return _memory(inspect_model(read_model(data), kernels_of(target)), data, layers)
 
 
 def planned_memory(chain: Chain, target: Target) -> ChainMemory:
-    """With the operators in the best order, and planned."""
+    """The memory with the planner's operator order and offsets."""
     data, layers = build_traced(running(chain))
     search = MemoryOptions(kernels=kernels_of(target))
     planning = PlanningSession(data, Stop(), lambda _: None)

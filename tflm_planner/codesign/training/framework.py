@@ -1,4 +1,4 @@
-"""TensorFlow, loaded when it is needed, so that it computes the same numbers each time."""
+"""Imports TensorFlow on first use, set up to give the same numbers in every run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tflm_planner.support.errors import UsageError
 
 @cache
 def tensorflow() -> Any:
-    """TensorFlow with deterministic operators. Raises UsageError where it is not installed.
+    """TensorFlow with deterministic operators. Raises UsageError if it is not installed.
 
-    oneDNN's kernels are left out: with them training crashed now and then ("corrupted size vs.
-    prev_size", TensorFlow 2.21 on a loaded machine), without them never."""
+    oneDNN's kernels are disabled: with them training sometimes crashed ("corrupted size vs.
+    prev_size", TensorFlow 2.21 on a loaded machine), without them it never did."""
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:

@@ -1,11 +1,11 @@
-"""The training loop: the same numbers each time, wherever it was ended in between.
+"""The training loop. It gives the same numbers in every run, even if it was resumed.
 
-    epoch: images in an order of (seed, epoch), moved, mixed --> batches --> loss --> momentum
-    after each: a row of the CSV log, a checkpoint from which the same run goes on
+    epoch: images in an order from (seed, epoch), shifted, mixed --> batches --> loss --> momentum
+    after each: a row of the CSV log, a checkpoint from which the run can resume
 
-SGD with Nesterov's momentum and a cosine of learning rates; label smoothing, mixup (Zhang et al.
-2018), and distillation from another network (Hinton et al. 2015), if asked for. The last epoch is
-taken, not the best on the test images. It must not know what is trained.
+It is SGD with Nesterov momentum and a cosine schedule, optionally with label smoothing, mixup
+(Zhang et al. 2018) and distillation from another network (Hinton et al. 2015). The result is that
+of the last epoch, not of the one that is best on the test images. It must not know what is trained.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tflm_planner.support.files import write_files
 from tflm_planner.support.progress import Progress, silent
 
 _STATISTICS = 0.9
-"""Of moving means and variances a step keeps so much."""
+"""Decay of moving means and variances in each step."""
 _LEAST_STEPS = 20
-"""Steps of the first learning rates, which rise."""
+"""Warm-up steps, in which the learning rate rises."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train. rate: the highest learning rate. smoothing: share of each label that goes to
-    all classes. mixup: parameter of the beta distribution that mixes images (0: none are mixed).
-    shift: pixels that images are moved by, at most. flips: whether half of them are mirrored.
-    distilling: share of the loss that is the distance from a teacher's probabilities at
-    `temperature`."""
+    """How to train. rate: the highest learning rate. decay: weight decay. smoothing: share of each
+    label that is spread over all classes. mixup: parameter of the beta distribution of mixup (0: no
+    mixup). shift: the most pixels by which images are shifted. flips: whether half of the images
+    are mirrored. distilling: weight of the distillation loss, which is the cross entropy with a
+    teacher's probabilities at `temperature`."""
 
     epochs: int = 10
     batch: int = 64
@@ -59,8 +59,8 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What was seen in an epoch. rate: at its end. loss: mean over its batches. accuracy: on the
-    test images, after it."""
+    """The figures of an epoch. rate: learning rate at its end. loss: mean over its batches.
+    accuracy: on the test images, after the epoch."""
 
     epoch: int
     rate: float
@@ -74,8 +74,8 @@ Teacher = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Where a run is kept. log: a CSV with a row an epoch. checkpoint: an archive of numpy; a run
-    that finds one of the same recipe goes on from there."""
+    """The files of a run. log: a CSV with a row for each epoch. checkpoint: a numpy archive, from
+    which a run with the same recipe resumes."""
 
     log: Path | None = None
     checkpoint: Path | None = None
@@ -89,7 +89,7 @@ def train(
     teacher: Teacher | None = None,
     say: Progress = silent,
 ) -> list[Epoch]:
-    """Train a network on a data set. Returns what was seen in each epoch. Raises UsageError where a
+    """Train a network on a data set. Returns the figures of each epoch. Raises UsageError if the
     checkpoint is of another run."""
     files = files or RunFiles()
     if (teacher is not None) != (recipe.distilling > 0):
@@ -107,7 +107,7 @@ def train(
 
 
 class _Training:
-    """What a run changes: the network, and the momentum of each number that is trained."""
+    """The state of a run: the network, and the momentum of each trained variable."""
 
     def __init__(self, network: Trainable, recipe: Recipe) -> None:
         tf = tensorflow()
@@ -118,7 +118,8 @@ class _Training:
         self.step = tf.function(self._step, reduce_retracing=True)
 
     def _step(self, images: Any, targets: Any, taught: Any, rate: Any) -> Any:
-        """One batch. targets: probabilities of classes. taught: a teacher's scores."""
+        """Train on one batch and return its loss. targets: probabilities of classes. taught: a
+        teacher's scores."""
         tf, recipe, network = tensorflow(), self._recipe, self.network
         variables = list(network.trained.values())
         with tf.GradientTape() as tape:
@@ -144,8 +145,8 @@ class _Training:
 
 
 def cosine_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
-    """The learning rate of a batch, with `images` images an epoch: a rise, then a cosine down to
-    zero."""
+    """The learning rate of a batch, with `images` images per epoch: a warm-up, then a cosine down
+    to 0."""
     in_epoch = math.ceil(images / recipe.batch)
     done, whole = epoch * in_epoch + batch, recipe.epochs * in_epoch
     rise = min(1.0, (done + 1) / min(_LEAST_STEPS, whole))
@@ -165,7 +166,7 @@ def _train_epoch(
 
 
 def batches(data: DataSet, recipe: Recipe, epoch: int) -> Iterator[tuple[Array, Array]]:
-    """The batches of an epoch: images, and probabilities of classes."""
+    """Yield the batches of an epoch: images, and probabilities of classes."""
     random = np.random.default_rng((recipe.seed, epoch))
     order = random.permutation(len(data.images))
     smooth = recipe.smoothing / data.classes
@@ -183,7 +184,8 @@ def batches(data: DataSet, recipe: Recipe, epoch: int) -> Iterator[tuple[Array, 
 
 
 def _moved(images: Array, recipe: Recipe, random: np.random.Generator) -> Array:
-    """Images moved by a few pixels, each by itself, their edge pixels repeated; some mirrored."""
+    """Images shifted by a few pixels, each by its own random amount, with edge pixels repeated;
+    some are mirrored."""
     if recipe.flips:
         is_flipped = random.random(len(images)) < 0.5
         images = np.where(is_flipped[:, None, None, None], images[:, :, ::-1], images)
@@ -201,7 +203,8 @@ def _moved(images: Array, recipe: Recipe, random: np.random.Generator) -> Array:
 
 
 def _resume(state: _Training, recipe: Recipe, path: Path | None) -> list[Epoch]:
-    """Take over a checkpoint, if there is one. Returns what had been seen until then."""
+    """Load a checkpoint, if there is one. Returns the figures of its epochs. Raises UsageError if
+    it is of another run."""
     if path is None or not path.is_file():
         return []
     with np.load(path) as kept:
@@ -216,7 +219,7 @@ def _resume(state: _Training, recipe: Recipe, path: Path | None) -> list[Epoch]:
 
 
 def _keep(state: _Training, history: Sequence[Epoch], recipe: Recipe, files: RunFiles) -> None:
-    """Write the log and the checkpoint, both or none."""
+    """Write the log and the checkpoint, either both or none."""
     contents: dict[Path, bytes] = {}
     if files.log is not None:
         contents[files.log] = _log_text(history).encode()

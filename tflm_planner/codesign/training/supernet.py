@@ -1,11 +1,11 @@
-"""One network that holds the weights of all networks of a space, and how it is trained.
+"""A supernet, which holds the weights of all networks of a space, and its training.
 
     largest network --train--> channels sorted --train with parts--> accuracy of any member
                                                                      without training it
 
-A member has the first channels of each layer, the middle of each window, and the first blocks of
-each stage (Cai et al. 2020; Lin et al. 2021, appendix B). Its normalisations have means and
-variances of their own, estimated on some images before it is asked.
+A member consists of the first channels of each layer, the middle of each window, and the first
+blocks of each stage (Cai et al. 2020; Lin et al. 2021, appendix B). Its normalisations have their
+own means and variances, which are estimated on some images before the member is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tflm_planner.codesign.training.trainable import (
 from tflm_planner.support.progress import Progress, silent
 
 ESTIMATION = 256
-"""Images that means and variances of a member are taken from."""
+"""Number of images from which means and variances of a member are estimated."""
 
 
 _LARGEST = Recipe(epochs=4, shift=1)
@@ -41,8 +41,9 @@ _ELASTIC = Recipe(epochs=4, rate=0.05, shift=1)
 
 @dataclass(frozen=True)
 class SuperRecipe:
-    """largest: how the largest network is trained first. elastic: then with its parts. parts: in
-    each step besides the largest and the smallest."""
+    """How to train a supernet. largest: how the largest network is trained first. elastic: how it
+    is then trained together with its parts. parts: how many random members each step of this has in
+    addition to the largest and the smallest."""
 
     largest: Recipe = _LARGEST
     elastic: Recipe = _ELASTIC
@@ -50,8 +51,8 @@ class SuperRecipe:
 
 
 class SuperNetwork:
-    """The largest network of a space, and all its parts. images: of which the means and variances
-    of members are estimated."""
+    """The largest network of a space, with all its parts. images: the images on which means and
+    variances of members are estimated."""
 
     def __init__(self, space: SearchSpace, images: Array, seed: int = 0) -> None:
         self.space = space
@@ -61,13 +62,14 @@ class SuperNetwork:
         self._by_side: dict[int, Array] = {}
 
     def scores(self, genes: Genes, images: TfTensor) -> tuple[TfTensor, dict[str, TfTensor]]:
-        """Scores of a member, normalised by the batch, and the moments of its normalisations.
-        images: of the member's resolution."""
+        """Scores of a member, normalised by the batch, and the batch's mean and variance at each
+        normalisation. images: in the member's resolution."""
         part = _Part(self, genes, None)
         return forward(part.chain, part, images), part.moments
 
     def statistics(self, genes: Genes) -> dict[str, Array]:
-        """Means and variances of a member's normalisations, by their names in its chain."""
+        """Estimated means and variances of a member's normalisations, by their names in its
+        chain."""
         side = self.space.decode(genes).resolution
         if side not in self._by_side:
             self._by_side[side] = resize(self._images, side)
@@ -75,14 +77,14 @@ class SuperNetwork:
         return {name: value.numpy() for name, value in moments.items()}
 
     def accuracy(self, genes: Genes, images: Array, labels: Array) -> float:
-        """Of a member, on images of any size."""
+        """The accuracy of a member on images of any size."""
         part = _Part(self, genes, self.statistics(genes))
         small = resize(images, self.space.decode(genes).resolution)
         scores = forward(part.chain, part, tensorflow().constant(small)).numpy()
         return float((scores.argmax(axis=1) == labels).mean())
 
     def member(self, genes: Genes) -> Trainable:
-        """A member with weights of its own, to be trained further."""
+        """A member with a copy of its weights, to be trained further."""
         part = _Part(self, genes, None)
         statistics = self.statistics(genes)
         numbers: dict[str, Array] = {}
@@ -95,8 +97,9 @@ class SuperNetwork:
         return Trainable(part.chain, numbers, ())
 
     def sort_channels(self) -> None:
-        """The channels of each layer in descending order of their filters' sums of absolute
-        weights, their consumers likewise: the largest network computes the same."""
+        """Sort the channels of each layer by the sums of absolute weights of their filters, largest
+        first, and permute their consumers accordingly. The function of the largest network stays
+        the same."""
         self.whole.load(_sorted(self.space, self.whole.state()))
 
 
@@ -132,7 +135,7 @@ def _step(
     recipe: Recipe,
     momenta: dict[str, Any],
 ) -> float:
-    """One step by the mean of several members' gradients. Returns the mean loss."""
+    """Make one step with the mean gradient of several members. Returns the mean loss."""
     tf, trained = tensorflow(), network.whole.trained
     total = 0.0
     sums: dict[str, Any] = {}
@@ -143,7 +146,7 @@ def _step(
             loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, scores))
         gradients = tape.gradient(loss, list(trained.values()))
         for name, gradient in zip(trained, gradients, strict=True):
-            if gradient is not None:  # of what the member has
+            if gradient is not None:  # None for variables that the member lacks
                 dense = tf.convert_to_tensor(gradient) / len(members)
                 sums[name] = dense if name not in sums else sums[name] + dense
         total += float(loss) / len(members)
@@ -157,8 +160,8 @@ def _step(
 
 
 class _Part:
-    """The numbers of a member (see `PassNumbers`): parts of those of the largest network.
-    statistics: means and variances of its normalisations (None: those of the batch)."""
+    """The numbers of a member (see `PassNumbers`), as slices of those of the largest network.
+    statistics: means and variances of its normalisations; None to use those of the batch."""
 
     def __init__(
         self, network: SuperNetwork, genes: Genes, statistics: dict[str, Array] | None
@@ -179,7 +182,7 @@ class _Part:
             yield from (f"{place}.{role}" for role in by_place.get(str(of_whole), ()))
 
     def slice(self, name: str) -> TfTensor:
-        """A part of a number of the largest network, by its name in the member."""
+        """The member's slice of a variable of the largest network, by its name in the member."""
         place, _, role = name.partition(".")
         value = self._numbers[f"{self._places[int(place)]}.{role}"]
         layer = self.chain.layers[int(place)]
@@ -230,13 +233,13 @@ def _sorted(space: SearchSpace, state: dict[str, Array]) -> dict[str, Array]:
     order: Array = np.arange(space.stem)
     for _ in space.stages:
         firsts = [place + 3 * block for block in range(deepest)]
-        for first in firsts:  # what is wide inside of a block
+        for first in firsts:  # the wide channels inside a block
             order = _descending([state[f"{first}.kernel"]])
             _permute_results(state, first, order)
             _permute_results(state, first + 1, order)
             state[f"{first + 2}.kernel"] = state[f"{first + 2}.kernel"][:, :, order]
         order = _descending([state[f"{first + 2}.kernel"] for first in firsts])
-        for first in firsts:  # what skips hand on from block to block
+        for first in firsts:  # the channels that skips connect between blocks
             _permute_results(state, first + 2, order)
         place += 3 * deepest
         for reader in (*firsts[1:], place):
@@ -249,7 +252,7 @@ def _sorted(space: SearchSpace, state: dict[str, Array]) -> dict[str, Array]:
 
 
 def _descending(kernels: Sequence[Array]) -> Array:
-    """Channels by the sums of absolute weights of their filters, the largest first."""
+    """The order of channels by the sums of absolute weights of their filters, largest first."""
     sums = sum(np.abs(kernel).sum(axis=(0, 1, 2)) for kernel in kernels)
     return np.argsort(-np.asarray(sums), kind="stable")
 

@@ -1,11 +1,11 @@
-"""A chain with numbers that are trained: TensorFlow's variables, and the `Network` they make.
+"""A chain with TensorFlow variables that can be trained and turned into a `Network`.
 
-    chain, form --Trainable--> variables --scores--> loss      batches normalise themselves
-                                  |  moving means, variances   what inference normalises with
+    chain, form --Trainable--> variables --scores--> loss      normalised by the batch's moments
+                                  |  moving means, variances   used by inference
                                   `--network--> Network        to be folded, built, rounded
 
-A folded network is trained, too (`of_network`): then nothing is normalised, and values and weights
-may be rounded as int8 rounds them, which training learns to live with.
+A folded network can be trained, too (`of_network`). It has no normalisations, and its values and
+weights may be rounded as in int8, so that training adapts to the rounding.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ EPSILON = 1e-3
 
 @dataclass(frozen=True)
 class TrainingForm:
-    """What training has that inference does not. norms: where each convolution is normalised.
-    branches: beside convolutions; where: of which layers (None: of all)."""
+    """The parts that only training has. norms: whether each convolution is normalised before or
+    after. branches: parallel branches of convolutions. where: the layers that have branches; None:
+    all."""
 
     norms: Literal["before", "after"] = "after"
     branches: Branches | None = None
@@ -45,8 +46,9 @@ class TrainingForm:
 
 
 class Trainable:
-    """A chain with variables. numbers: all that inference needs, by name; trained: those that the
-    loss changes. rounding: ranges of its values, where they and weights are to be rounded."""
+    """A chain with variables. numbers: all variables that inference needs, by name. trained: those
+    of them that gradients change. rounding: ranges of the values, if values and weights are to be
+    rounded as in int8; else None."""
 
     def __init__(self, chain: Chain, numbers: Mapping[str, Array], fixed: Collection[str]) -> None:
         tf = tensorflow()
@@ -61,7 +63,7 @@ class Trainable:
         }
 
     def scores(self, images: TfTensor, *, training: bool) -> tuple[TfTensor, dict[str, TfTensor]]:
-        """Scores of images, and in training the moments of each normalisation in this batch."""
+        """Scores of images, and in training the batch's mean and variance at each normalisation."""
         passing = _Pass(self, training=training)
         return forward(self.chain, passing, images), passing.moments
 
@@ -79,23 +81,23 @@ class Trainable:
         return float((self.predict(images).argmax(axis=1) == labels).mean())
 
     def state(self) -> dict[str, Array]:
-        """All numbers."""
+        """The values of all variables, by name."""
         return {name: variable.numpy() for name, variable in self.numbers.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Take these numbers."""
+        """Set all variables to these values."""
         for name, variable in self.numbers.items():
             variable.assign(state[name])
 
     def network(self) -> Network:
-        """The numbers as a network."""
+        """The chain with its numbers as a network."""
         state = self.state()
         weights = (_layer_weights(state, place) for place in range(len(self.chain.layers)))
         return Network(self.chain, tuple(weights))
 
 
 def untrained(chain: Chain, form: TrainingForm, seed: int) -> Trainable:
-    """The chain with weights from a seed, and normalisations that change nothing yet."""
+    """The chain with weights from a seed, and normalisations that initially change nothing."""
     drawn = draw(chain, seed, form.norms, form.branches, form.where)
     numbers: dict[str, Array] = {}
     fixed: set[str] = set()
@@ -111,7 +113,7 @@ def untrained(chain: Chain, form: TrainingForm, seed: int) -> Trainable:
 
 
 def of_network(network: Network) -> Trainable:
-    """A folded network, to be trained further as it runs."""
+    """A folded network, to be trained further in its folded form."""
     assert network.is_folded, "what is folded has nothing to normalise"
     numbers: dict[str, Array] = {}
     for place, weights in enumerate(network.weights):
@@ -129,7 +131,8 @@ def of_network(network: Network) -> Trainable:
 def _add_layer(
     numbers: dict[str, Array], place: int, weights: LayerWeights, *, has_bias: bool
 ) -> None:
-    """The numbers of a layer by their names; biases, where a normalisation adds none, are zero."""
+    """Add the initial numbers of a layer by name. has_bias: whether it has biases, which are 0 at
+    first; a layer that is normalised afterwards needs none."""
     if weights.kernel.size:
         numbers[f"{place}.kernel"] = weights.kernel
         if has_bias:
@@ -158,7 +161,8 @@ def _is_fixed(name: str, fixed: Collection[str]) -> bool:
 
 
 class _Pass:
-    """See `PassNumbers`. moments: mean and variance of each normalisation in this batch."""
+    """The numbers of one pass (see `PassNumbers`). moments: the batch's mean and variance at each
+    normalisation."""
 
     def __init__(self, of: Trainable, *, training: bool) -> None:
         self._numbers, self._training = of.numbers, training
@@ -175,7 +179,7 @@ class _Pass:
 
     def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
         """See `PassNumbers`."""
-        if f"{name}.scale" in self._numbers:  # of a folded network
+        if f"{name}.scale" in self._numbers:  # the network is folded
             return self._numbers[f"{name}.scale"], self._numbers[f"{name}.shift"]
         if f"{name}.gamma" not in self._numbers:
             return None
@@ -199,7 +203,8 @@ class _Pass:
 
 
 def rounded_weights(kernel: TfTensor) -> TfTensor:
-    """A kernel as int8 holds it, with a scale for each output channel. Gradients pass."""
+    """A kernel rounded as in int8, with a scale for each output channel. The gradient ignores the
+    rounding."""
     tf = tensorflow()
     axes = tuple(range(len(kernel.shape) - 1))
     scale = tf.maximum(tf.reduce_max(tf.abs(tf.stop_gradient(kernel)), axes), 1e-6) / 127
@@ -208,7 +213,7 @@ def rounded_weights(kernel: TfTensor) -> TfTensor:
 
 
 def _layer_weights(state: Mapping[str, Array], place: int) -> LayerWeights:
-    """The numbers of a layer, moving means and variances made factors and addends."""
+    """The numbers of a layer, with moving means and variances turned into factors and addends."""
     name = f"{place}."
     nothing: Array = np.zeros(0)
     kernel: Array = state.get(f"{name}kernel", nothing).astype(np.float64)
@@ -243,7 +248,8 @@ def _norm(state: Mapping[str, Array], name: str) -> Norm | None:
 
 
 def _projection(state: Mapping[str, Array], name: str) -> tuple[Array, Array] | None:
-    """Kernel and bias, which hold the normalisation."""
+    """Kernel and bias of a projection, with its normalisation folded into them; None if there is
+    none."""
     if f"{name}.kernel" not in state:
         return None
     kernel: Array = state[f"{name}.kernel"].astype(np.float64)

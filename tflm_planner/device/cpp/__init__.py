@@ -1,1 +1,1 @@
-"""A model as C++ sources for any TFLM project, and as a package of its build system."""
+"""Exports a model as C++ sources for any TFLM project, and as a package for build systems."""

@@ -38,12 +38,12 @@ _OWN_MEMORY = "What kernels of the firmware's own allocate is not known, and not
 def export(
     data: bytes, name: str, target: Target, *, own_kernels: bool = False
 ) -> Mapping[str, str]:
-    """File name -> text, for the model in `data`. `name`: what identifiers are made of.
-    `own_kernels`: whether the firmware has kernels of its own for what TFLM's cannot run.
+    """File name -> text, for the model in `data`. `name`: identifiers are made from it.
+    `own_kernels`: whether the firmware has its own kernels for operators that TFLM cannot run.
 
-    Raises ModelError for damaged models, plans that are wrong for the target, and those that the
-    target's TFLM cannot run, UsageError when `name` holds nothing to make an identifier of. Each
-    says what to type instead.
+    Raises ModelError for damaged models, for models whose plan is wrong for the target, and for
+    models that the target's TFLM cannot run. Raises UsageError if no identifier can be made from
+    `name`. Each error says what to type instead.
     """
     model, arena = arena_in(data, target)
     _refuse_plan(arena, model, target)
@@ -65,7 +65,7 @@ def export(
 
 
 def _refuse_plan(arena: Arena, model: Model, target: Target) -> None:
-    """Raise ModelError where the model carries a plan that is wrong for the target."""
+    """Raise ModelError if the model carries a plan that is wrong for the target."""
     faults = [why for why in arena.cannot_run if why not in cannot_run(model.ops(), target)]
     if faults:
         name = target.id.removesuffix(LEAN_SUFFIX) if target.board is None else target.board.id
@@ -78,7 +78,7 @@ def _refuse_plan(arena: Arena, model: Model, target: Target) -> None:
 
 
 def _unrunnable(model: Model, target: Target) -> list[str]:
-    """What the target's TFLM cannot run of the model, and why."""
+    """Why the target's TFLM cannot run parts of the model; empty if it can run all of it."""
     lacking = {op.kind: op for op in reversed(list(model.ops())) if _is_unknown(op)}
     unknown = [
         f"operator {op.label}: TFLM has no kernel for {kind}"
@@ -88,7 +88,7 @@ def _unrunnable(model: Model, target: Target) -> list[str]:
 
 
 def _is_unknown(op: Op) -> bool:
-    """Whether no resolver of TFLM has a method that registers the operator."""
+    """Whether TFLM's op resolver has no method that registers the operator."""
     return not _is_custom(op) and resolver_method(op.kind) is None
 
 
@@ -114,7 +114,7 @@ constexpr std::size_t k{names.camel}ModelSize = {size};
 
 
 def _scales(names: CppNames, side: str, tensors: Sequence[Tensor]) -> Iterator[str]:
-    """Comments on what the numbers of quantised inputs or outputs stand for."""
+    """Constants with scale and zero point of quantized inputs or outputs, and comments on them."""
     for number, tensor in enumerate(tensors):
         quantization = tensor.quantization.single
         if quantization is None or tensor.type_name == "float32":
@@ -150,7 +150,7 @@ def _resolver(
     head: str, names: CppNames, model: Model, target: Target, unrunnable: Sequence[str]
 ) -> str:
     used = {(op.kind, _is_custom(op)): op for op in reversed(list(model.ops()))}
-    ops = [used[kind] for kind in sorted(used)]  # a custom operator may be called ADD
+    ops = [used[kind] for kind in sorted(used)]  # a custom operator may have the name ADD
     added: list[str] = []
     extern: list[Op] = []
     for op in ops:
@@ -184,7 +184,7 @@ class _Library:
 
 
 def _libraries(names: CppNames, target: Target) -> _Library:
-    """TFLM's resolver; for lean firmware the one of the lean library (arduino_runner/src/lean)."""
+    """TFLM's resolver, or that of the lean library for lean firmware (arduino_runner/src/lean)."""
     if not target.lean:
         stock = '#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"\n'
         return _Library(stock, "tflite::MicroMutableOpResolver")
@@ -201,7 +201,7 @@ inline bool Use{names.camel}Model() {{
 
 
 def _own_kernels(unrunnable: Sequence[str]) -> str:
-    """What the firmware's own kernels are for."""
+    """A comment on the operators that need the firmware's own kernels."""
     if not unrunnable:
         return ""
     reasons = "".join(f"//   {_escape_comment(reason)}\n" for reason in unrunnable)
@@ -213,7 +213,7 @@ def _own_kernels(unrunnable: Sequence[str]) -> str:
 
 
 def _variables(model: Model) -> str:
-    """What to give the interpreter for resource variables."""
+    """A comment on what the interpreter needs for resource variables."""
     variables = sum(op.kind == "VAR_HANDLE" for op in model.ops())
     if not variables:
         return ""
@@ -248,7 +248,7 @@ def _is_custom(op: Op) -> bool:
 
 
 def _literal(op: Op) -> str:
-    """A custom operator's name as a C string, whatever bytes it has."""
+    """A custom operator's name, of any bytes, as a C string."""
     data = (op.code.custom or "").encode("utf-8", "surrogateescape")
     plain = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data)
     return '"' + "".join(plain) + '"'

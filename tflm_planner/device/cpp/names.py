@@ -1,4 +1,4 @@
-"""How a model is called in C++, and in the names of files that are written for it."""
+"""The names of a model in C++ and in exported files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RESERVED = frozenset(_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class CppNames:
-    """How the model is called in C++. snake: `vww_a1`; camel: `VwwA1`."""
+    """A model's name in C++. snake: as in `vww_a1`. camel: as in `VwwA1`."""
 
     snake: str
     camel: str
@@ -34,7 +34,7 @@ class CppNames:
 
 
 def cpp_names(name: str) -> CppNames:
-    """Identifiers made of any name. Raises UsageError where it holds no letter and no digit."""
+    """Identifiers made from any name. Raises UsageError if the name has no letter and no digit."""
     words = re.findall(r"[A-Za-z0-9]+", name)
     if not words:
         raise UsageError(f"no C++ identifier can be made of {name!r}; give one with --name")
@@ -45,6 +45,6 @@ def cpp_names(name: str) -> CppNames:
 
 
 def _capital(word: str) -> str:
-    """A word as CamelCase has it. Before a digit there is nothing to capitalise: "a_1" must not
-    become what "a1" is."""
+    """A word as a part of a CamelCase name. A word that begins with a digit gets an underscore
+    instead of a capital, so that "a_1" and "a1" stay different."""
     return f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:]

@@ -1,13 +1,13 @@
-"""What makes a folder of exported sources a package of other build systems.
+"""The files that make a folder of exported sources a package of a build system.
 
     arduino      library.properties                        a library of the flat layout
     platformio   library.json
     esp-idf      CMakeLists.txt, idf_component.yml         a component
     zephyr       zephyr/module.yml, CMakeLists.txt, Kconfig  a module
 
-They go together in one folder, and name the sources that `export` writes there. Where TFLM comes
-from is the project's choice, but for ESP-IDF, whose component of it is named. It must not know
-files: it returns texts.
+They can be in one folder together, and name the sources that `export` writes there. The project
+chooses where TFLM comes from, except with ESP-IDF, where its TFLM component is named. It must not
+know files: it returns texts.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import Target
 
 VERSION = "1.0.0"
-"""Of every package: it changes with the model, which has no version."""
+"""The version of every package. It is fixed because models have no version."""
 _IDF_CHIPS = ("esp32", "esp32s2", "esp32s3", "esp32c3", "esp32c6", "esp32h2", "esp32p4")
 _RELEASE = re.compile(r"(esp32\w*)/esp-nn-(\d+\.\d+\.\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class PackageOf:
-    """What a package is of. names: of the model. target: that the arena is for."""
+    """The contents of a package. names: names of the model. target: the target of its arena
+    size."""
 
     names: CppNames
     target: Target
 
     @property
     def about(self) -> str:
-        """One line on what is in it."""
+        """One line that describes the package."""
         return f"The model {self.names.snake} for TFLite Micro: data, operators and arena size"
 
     @property
@@ -86,7 +87,7 @@ def _esp_idf(of: PackageOf) -> Mapping[str, str]:
     manifest = [f'version: "{VERSION}"', f'description: "{of.about}"']
     manifest += ["targets:", f"  - {chip}"] if chip in _IDF_CHIPS else []
     manifest += ["dependencies:", "  espressif/esp-tflite-micro:", '    version: ">=1.3.3"']
-    manifest += ["    require: public"]  # headers of the package include its headers
+    manifest += ["    require: public"]  # headers of this package include those of TFLM
     if release:
         manifest += ["  # Scratch changes between releases: the arena is that of this one."]
         manifest += ["  espressif/esp-nn:", f'    version: "=={release[2]}"']
@@ -125,9 +126,9 @@ _WRITERS: Mapping[str, Callable[[PackageOf], Mapping[str, str]]] = {
 
 
 def packages(kinds: str, names: CppNames, target: Target) -> dict[str, str]:
-    """File name -> text of what makes a folder of exported sources a package. kinds: some of
-    "arduino", "platformio", "esp-idf" and "zephyr", with commas between. target: that the arena is
-    for. Raises UsageError for other kinds."""
+    """File name -> text, for all files that make a folder of exported sources a package. kinds:
+    some of "arduino", "platformio", "esp-idf" and "zephyr", separated by commas. target: the target
+    of the arena size. Raises UsageError for other kinds."""
     texts: dict[str, str] = {}
     for kind in filter(None, (word.strip() for word in kinds.split(","))):
         if kind not in _WRITERS:

@@ -1,4 +1,4 @@
-"""A model measured on a board: arena, latency per operator, outputs, energy.
+"""Measures a model on a board: arena, latency for each operator, outputs, energy.
 
 measure -> measurement -> report
 """

@@ -1,4 +1,4 @@
-"""Energy of an inference: an estimate from a stated power, or from a current meter's record.
+"""Computes the energy of an inference, from a stated power or a current meter's record.
 
     current  ____|~~~~~|____|~~~~~|____      active: samples above the middle of idle and busy
                   busy       idle
@@ -22,8 +22,8 @@ FEWEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """watts: while the model runs. source: where the figure comes from, in words. measured: whether
-    by a meter; otherwise it is an estimate."""
+    """The power of a board. watts: the power while the model runs. source: where the figure comes
+    from, in words. measured: whether a meter measured it; otherwise it is an estimate."""
 
     watts: float
     source: str
@@ -32,7 +32,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """joules of one inference: power x median latency."""
+    """The energy of one inference. joules: power times median latency."""
 
     joules: float
     power: Power
@@ -44,7 +44,8 @@ def energy_of(power: Power | None, seconds: float) -> Energy | None:
 
 
 def stated_power(milliwatts: float, source: str) -> Power:
-    """The power that a board's table, or the user, states. UsageError unless it is positive."""
+    """The power that a board's table or the user states. Raises UsageError unless it is
+    positive."""
     if not 0 < milliwatts < 1e6:
         raise UsageError(f"a power of {milliwatts} mW ({source}); give milliwatts, e.g. 42.5")
     return Power(milliwatts / 1000, source, False)
@@ -53,10 +54,10 @@ def stated_power(milliwatts: float, source: str) -> Power:
 def metered_power(path: Path, volts: float) -> Power:
     """The power while busy, from a current meter's CSV.
 
-    The column whose name has "current" in it (or the last one) holds the current, in the unit that
-    its name gives in brackets: "Current(uA)", "current [mA]"; amperes where it gives none. Record
-    it while `measure` runs; idle stretches are recognised by their level. UsageError when the file
-    cannot be read or holds too few samples.
+    The current is in the column whose name contains "current", or else in the last one. Its unit is
+    in brackets in that name, as in "Current(uA)" or "current [mA]", or else amperes. Record it
+    while `measure` runs; idle stretches are recognised by their lower level. Raises UsageError if
+    the file cannot be read or holds too few samples.
     """
     if not 0 < volts < 100:
         raise UsageError(f"a supply of {volts} V; give the board's supply voltage, e.g. 3.3")

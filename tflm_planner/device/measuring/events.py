@@ -1,6 +1,6 @@
-"""The order in which operators begin during one Invoke, which is that of the rows in a board's log.
+"""Computes the order in which operators begin in one Invoke: that of the rows in a board's log.
 
-    main: A WHILE B      log: total, A, WHILE, condition, (body, condition) x turns, B
+    main: A WHILE B      log: total, A, WHILE, condition, (body, condition) x iterations, B
 
 A WHILE begins before its graphs and its time includes theirs. This module must not know boards.
 """
@@ -21,8 +21,8 @@ class _UnknownError(Exception):
 
 
 def events(model: Model) -> list[Op] | None:
-    """The operators in the order in which they begin; None where the model does not tell which
-    operators run or how often (an IF, a loop that does not count)."""
+    """The operators in the order in which they begin; None if the model does not determine which
+    operators run or how often (an IF, or a loop without a fixed count)."""
     operators: list[Op] = []
     try:
         for op in _list_started(model.main):

@@ -1,10 +1,10 @@
-"""Measures a model on a board, beside what was predicted for it.
+"""Measures a model on a board, and compares the figures with predictions.
 
     upload -> smallest arena -> run there, outputs against TFLM here -> latencies, stack
 
-The outputs are computed in the smallest arena, because a wrong plan shows there. Of models that
-keep state, those of several Invokes in a row are compared, each with inputs of its own. It must not
-know lines or reports.
+The outputs are computed in the smallest arena, because a wrong plan shows there. For models that
+keep state, the outputs of several Invokes in a row, each with other inputs, are compared. It must
+not know lines or reports.
 """
 
 from __future__ import annotations
@@ -43,34 +43,34 @@ from tflm_planner.tflm.targets import (
 from tflm_planner.transforms.attach_plan import carried_plan
 
 _ROOM = 64 << 10
-"""Bytes of arena on top of what the wheel is predicted to need."""
+"""Bytes of arena in addition to the prediction for the wheel."""
 STATEFUL_STEPS = 8
-"""Invokes in a row of a model with state: enough for rows of a ring buffer to come back."""
+"""Invokes in a row of a model with state: enough for rows of a ring buffer to be reused."""
 
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """What is measured of a model on a board."""
+    """What to measure of a model on a board."""
 
     runs: int = 10
     """Inferences that are timed."""
     seed: int = 0
-    """Of the inputs."""
+    """Seed of the inputs."""
     target: Target | None = None
-    """For the predictions. None: what the board says."""
+    """Target of the predictions. None: the target that the board reports."""
     lean: bool = False
     """Whether the firmware has the lean library, as with a lean target."""
     compare: bool = True
     """Whether outputs are compared with those of TFLM on this machine."""
     power: Power | None = None
-    """While active. None: what the target's board states."""
+    """The power while the board is active. None: the power stated for the target's board."""
     steps: int | None = None
-    """Invokes in a row whose outputs are compared. None: 1, or STATEFUL_STEPS where the model keeps
-    state."""
+    """Invokes in a row whose outputs are compared. None: STATEFUL_STEPS if the model keeps state,
+    else 1."""
 
 
 def target_of(says: m.Capabilities) -> Target:
-    """The target that a board says it is. UsageError when it is unknown."""
+    """The target that a board reports. Raises UsageError if it is unknown."""
     board = all_boards().get(says.board)
     if board is not None and says.target in ("", board.target):
         return load_target(says.board)
@@ -83,8 +83,8 @@ def target_of(says: m.Capabilities) -> Target:
 
 
 def prediction_target(options: MeasureOptions, says: m.Capabilities) -> Target:
-    """The target of the predictions: a lean one if the board is to use its lean library. UsageError
-    when it is unknown, or cannot be lean."""
+    """The target of the predictions: a lean one if the board is to use its lean library. Raises
+    UsageError if it is unknown, or cannot be lean."""
     target = options.target or target_of(says)
     return with_lean(target) if options.lean else target
 
@@ -92,8 +92,8 @@ def prediction_target(options: MeasureOptions, says: m.Capabilities) -> Target:
 def measure(
     board: BoardClient, name: str, data: bytes, options: MeasureOptions, on_progress: Progress
 ) -> Measurement:
-    """Measure the model in `data`. DeviceError when the board cannot; ModelError when the model
-    is damaged."""
+    """Measure the model in `data`. Raises DeviceError if the board cannot run it, ModelError if the
+    model is damaged."""
     model, _ = read_any(data, to_look_at=False)
     target = prediction_target(options, board.says)
     plan = carried_plan(model)
@@ -150,7 +150,8 @@ def _virtual(says: m.Capabilities) -> tuple[str, ...]:
 
 
 def check_runs(says: m.Capabilities, model: Model) -> None:
-    """DeviceError, with all their names, when operators are not registered on the board."""
+    """Raise DeviceError if operators of the model are not registered on the board. The error lists
+    all of them."""
     kinds = dict.fromkeys(op.kind for g in entry_graphs(model) for op in g.ops)
     kinds.update(dict.fromkeys(op.kind for op in model.ops()))
     missing = [kind for kind in kinds if not says.knows(kind)]
@@ -185,7 +186,7 @@ def smallest(board: BoardClient, predicted: int, *, lean: bool = False) -> Board
     if lowest and allocation.smallest == lowest:
         allocation = board.allocate(smallest=True, lean=lean)
     assert allocation.smallest is not None
-    board.arena(allocation.smallest)  # known to a step; now to the byte
+    board.arena(allocation.smallest)  # known within one step; now find it to the byte
     exact = board.allocate(
         smallest=True, lean=lean, step=1, lowest=max(0, allocation.smallest - 16)
     )
@@ -206,8 +207,8 @@ def _sizes(predicted: Arena, allocation: BoardAllocation) -> tuple[MeasuredSize,
 
 
 def keeps_state(model: Model) -> bool:
-    """Whether an Invoke may depend on those before it: by variables, or inside operators whose
-    state nobody knows. Calls count by what they call."""
+    """Whether an Invoke may depend on earlier ones, through variables or through operators with
+    unknown state. Operators that call graphs count only by the operators in these graphs."""
     return any(has_side_effects(op) and not op.graphs for op in model.ops())
 
 
@@ -218,8 +219,8 @@ def _outputs(
     allocation: BoardAllocation,
     options: MeasureOptions,
 ) -> tuple[tuple[OutputCheck, ...], list[str]]:
-    """Run the options' steps in a row, fetch every output of each, and compare them with those of
-    TFLM on this machine."""
+    """Invoke the model `options.steps` times in a row, fetch all outputs each time, and compare
+    them with those of TFLM on this machine."""
     graph = model.main
     if (allocation.inputs, allocation.outputs) != (len(graph.inputs), len(graph.outputs)):
         raise DeviceError(
@@ -256,7 +257,7 @@ def _run_there(
 def _check(
     index: int, tensor: Tensor, board_outputs: Sequence[bytes], host_outputs: Sequence[bytes] | None
 ) -> OutputCheck:
-    """An output after each step, there and here."""
+    """Compare one output after each step on the board and on this machine."""
     name, size, crc = quote(tensor.name), len(board_outputs[-1]), zlib.crc32(board_outputs[-1])
     if host_outputs is None:
         return OutputCheck(index, name, size, crc, None)
@@ -280,7 +281,8 @@ def _count_differences(a: bytes, b: bytes) -> int:
 def _run_here(
     model: Model, data: bytes, seeds: Sequence[int]
 ) -> tuple[list[list[bytes]] | None, list[str]]:
-    """The outputs of TFLM on this machine after each step, or why there are none."""
+    """The outputs of TFLM on this machine after each step. If there are none, None and a note that
+    says why."""
     if importlib.util.find_spec("tflite_micro") is None:
         return None, ["outputs not compared: tflite-micro is not installed here"]
     host = HostEngine()

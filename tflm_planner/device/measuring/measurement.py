@@ -15,8 +15,8 @@ from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSize:
-    """A size in bytes: predicted for the target, measured on the board; None where unknown. bound:
-    how the predicted size is known: exact, enough, or "at least"."""
+    """A size in bytes: predicted for the target, and measured on the board; None if unknown. bound:
+    whether the predicted size is exact, enough, or "at least"."""
 
     name: str
     predicted: int | None
@@ -33,7 +33,8 @@ class MeasuredSize:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Seconds: the fastest run, the median one, and the slowest less the fastest."""
+    """Times in seconds. minimum: of the fastest run. median: of the median run. spread: the slowest
+    minus the fastest."""
 
     minimum: float
     median: float
@@ -43,9 +44,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """One operator of the model. runs: in one inference. predicted: its share of the predicted
-    instructions; measured: its share of the measured time (its called graphs apart). time: of all
-    its runs in an inference."""
+    """One operator of the model. runs: how often it runs in one inference. predicted: its share of
+    the predicted instructions. measured: its share of the measured time, without the graphs that it
+    calls. time: the time of all its runs in an inference."""
 
     index: int
     operator: str
@@ -58,9 +59,10 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
-    """An output on the board: its CRC after the last step, and whether TFLM here computes the same
-    bytes in every step. None: it was not compared. different: bytes, of all steps; first_wrong:
-    the first step with one, counted from 0."""
+    """A check of one output. crc: its CRC on the board after the last step. equal: whether TFLM on
+    this machine computes the same bytes in every step; None if it was not compared. different: how
+    many bytes differ, over all steps. first_wrong: the first step with a difference, counted from
+    0."""
 
     index: int
     name: str
@@ -73,9 +75,9 @@ class OutputCheck:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A whole measurement. model: its name. sizes: arena and its parts. predicted_seconds: by the
-    latency model, None without a clock. steps: Invokes in a row, each with inputs of its own,
-    whose outputs were compared."""
+    """A complete measurement. model: the name of the model. sizes: the arena and its parts.
+    predicted_seconds: from the latency model; None if the clock is unknown. steps: how many Invokes
+    in a row, each with other inputs, had their outputs compared."""
 
     model: str
     sha256: str
@@ -96,5 +98,5 @@ class Measurement:
 
     @property
     def differs(self) -> bool:
-        """Whether an output is not what TFLM computes here."""
+        """Whether an output differs from that of TFLM on this machine."""
         return any(check.equal is False for check in self.outputs)

@@ -1,4 +1,4 @@
-"""A measurement as text, JSON, CSV and HTML. It must not know boards' lines.
+"""Renders a measurement as text, JSON, CSV and HTML. It must not know boards' lines.
 
 predicted | measured | difference       sizes, latency
 share predicted | share measured        of every operator
@@ -24,7 +24,7 @@ _NAME, _SHOWN = 60, 12
 
 
 def render(measurement: Measurement) -> str:
-    """For a terminal, ending in a line break."""
+    """The measurement as text for a terminal, ending in a line break."""
     return "\n".join(_lines(measurement)) + "\n"
 
 
@@ -129,7 +129,7 @@ def _time(seconds: float) -> str:
 
 
 def to_json(measurement: Measurement) -> dict[str, Any]:
-    """As `measurement_types` says."""
+    """The measurement as the JSON document of `measurement_types`."""
     return plain(
         view(
             measurement,
@@ -173,7 +173,8 @@ def _energy(energy: Energy) -> types.EnergyJson:
 
 
 def to_csv(measurement: Measurement) -> str:
-    """One row a figure: what, predicted, measured, difference, unit; bound of what is predicted."""
+    """The measurement as CSV, with one row for each figure: what it is, predicted, measured,
+    difference, unit, and the bound of the prediction."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("what", "predicted", "measured", "difference", "unit", "bound"))
@@ -189,7 +190,7 @@ def to_csv(measurement: Measurement) -> str:
 
 
 def to_html(measurement: Measurement) -> str:
-    """A page of its own, in the form of the planner's reports."""
+    """The measurement as an HTML page in the style of the planner's reports."""
     heading = shorten(measurement.model, 90)
     facts = [(title or "runs", value) for title, value in _facts(measurement)]
     sizes = [
@@ -230,4 +231,4 @@ RENDERERS: dict[str, Callable[[Measurement], str]] = {
     ".csv": to_csv,
     ".html": to_html,
 }
-"""Which file ending gets which rendering."""
+"""File ending -> renderer."""

@@ -1,4 +1,4 @@
-"""Latencies on a board: of a model, and of its operators in the order in which they begin.
+"""Measures the latency of a model and of its operators, in the order in which these begin.
 
 It must not know arenas or reports.
 """
@@ -22,7 +22,8 @@ from tflm_planner.verification.inputs import can_make_values, input_sets
 def time_model(
     board: BoardClient, model: Model, latency: Latency, seed: int, count: int
 ) -> tuple[Spread, tuple[OperatorTime, ...], list[str]]:
-    """Latency of the model and of its operators, over several runs after a warm-up."""
+    """Latency of the model and of its operators over several runs after a warm-up, and notes on
+    operators that could not be timed."""
     runs, seconds = time_runs(board, model, seed, count), board.says.tick_hz
     totals = spread([[run[0]] for run in runs], seconds)
     begun = events(model)
@@ -38,8 +39,8 @@ def time_model(
 
 
 def time_runs(board: BoardClient, model: Model, seed: int, count: int) -> list[list[int]]:
-    """Ticks of each of `count` runs after a warm-up: the total, then those of each operator begun
-    if the board times operators."""
+    """Ticks of each of `count` runs after a warm-up: first the total, then the ticks of each
+    operator that began, if the board times operators."""
     operators = m.Feature.OPERATORS in board.says.features
     fill = all(map(can_fill, model.main.inputs))
     run_ticks: list[list[int]] = []
@@ -50,7 +51,7 @@ def time_runs(board: BoardClient, model: Model, seed: int, count: int) -> list[l
             invocation = board.invoke(
                 count - len(run_ticks), seed=seed, log=True, operators=operators
             )
-        else:  # inputs that were set last for one run
+        else:  # inputs that were set are used by one run only
             board.set_inputs(make_inputs(model, seed))
             first = board.invoke(1) if warm else None
             board.set_inputs(make_inputs(model, seed))
@@ -67,7 +68,7 @@ def time_runs(board: BoardClient, model: Model, seed: int, count: int) -> list[l
 
 
 def spread(runs: Sequence[Sequence[int]], hertz: int) -> Spread:
-    """Minimum, median and spread, in seconds, of the sums of ticks."""
+    """Minimum, median and spread, in seconds, of the sums of each run's ticks."""
     sums = sorted(sum(run) for run in runs)
     median = statistics.median(sums)
     return Spread(sums[0] / hertz, median / hertz, (sums[-1] - sums[0]) / hertz, len(sums))
@@ -105,12 +106,12 @@ def _operators(
 
 
 def _exclusive(ticks: Sequence[int], begun: list[Op]) -> list[int]:
-    """Ticks of each event less those of the events inside it (graphs that a WHILE calls)."""
+    """Ticks of each event minus those of the events inside it (in graphs that a WHILE calls)."""
     own = list(ticks)
 
     def walk(at: int) -> tuple[int, int]:
-        """(index of the event that follows the one at `at` and all events inside it, ticks of the
-        one at `at`)."""
+        """Subtract from event `at` the ticks of events inside it. Returns (index of the next event
+        that is not inside it, ticks of event `at` including these)."""
         op, following = begun[at], at + 1
         called = {inner for graph in op.called_graphs() for inner in graph.ops}
         while following < len(begun) and begun[following] in called:
@@ -126,8 +127,8 @@ def _exclusive(ticks: Sequence[int], begun: list[Op]) -> list[int]:
 
 
 def make_inputs(model: Model, seed: int) -> list[bytes]:
-    """The bytes of every input: those that the board would generate if it can, otherwise random
-    ones."""
+    """The bytes of every input. They are those that the board would generate if it can, otherwise
+    random ones. Raises UsageError if no values can be made."""
     graph = model.main
     if all(map(can_fill, graph.inputs)):
         return [make_values(t, i, seed).tobytes() for i, t in enumerate(graph.inputs)]

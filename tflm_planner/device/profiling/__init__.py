@@ -1,1 +1,1 @@
-"""Operators measured one by one on a board, and the database that keeps what they took."""
+"""Measures operators one by one on a board, and keeps their latencies in a database."""

@@ -1,10 +1,10 @@
-"""Measured latencies in a SQLite file (schema/profile.md), which can be merged and exported and is
-never half written.
+"""Keeps measured latencies in a SQLite file (schema/profile.md). Files can be merged and exported,
+and are never half written.
 
     boards 1 --- n latencies: operator (a case, as JSON) -> nanoseconds
 
-Every operator is a transaction of its own: if a run is killed, all finished measurements are kept,
-and SQLite's journal undoes the unfinished one. It must not know lines or models.
+Every operator is written in its own transaction: if a run is killed, all finished measurements are
+kept, and SQLite's journal undoes the unfinished one. It must not know lines or models.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ CREATE TABLE latency (
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
-    """A board with its firmware. target: id, or empty. clock_hz: of the core, 0 if unknown."""
+    """A board with its firmware. target: its id, or empty. clock_hz: the clock of the core; 0 if
+    unknown."""
 
     board: str
     core: str
@@ -65,8 +66,8 @@ class BoardRow:
 
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
-    """An operator's latency in nanoseconds, over `runs` runs. spread: slowest less fastest.
-    measured_at: UTC, ISO 8601."""
+    """An operator's latency in nanoseconds, over `runs` runs. spread_ns: slowest minus fastest run.
+    measured_at: the time in UTC, ISO 8601."""
 
     operator: str
     minimum_ns: float
@@ -82,7 +83,7 @@ class LatencyRow:
 
 
 def operator_text(case: Case) -> str:
-    """How an operator is spelled in the database: canonical JSON."""
+    """The text of an operator in the database, which is canonical JSON."""
     return json.dumps(to_row(case), separators=(",", ":"), sort_keys=True)
 
 
@@ -91,7 +92,8 @@ _LATENCY = tuple(f.name for f in fields(LatencyRow))
 
 
 class ProfileDatabase:
-    """An open database. UsageError when the file is no such database, or cannot be used."""
+    """An open database. Raises UsageError if the file is not a profile database, or cannot be
+    used."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.path = path
@@ -125,15 +127,15 @@ class ProfileDatabase:
         return [(row[0], BoardRow(*row[1:8], virtual=bool(row[8]))) for row in rows]
 
     def latencies(self, board: BoardRow) -> Iterator[LatencyRow]:
-        """What was measured on a board."""
+        """All latencies of a board."""
         for number, row in self._boards():
             if row == board:
                 sql = f"SELECT {', '.join(_LATENCY)} FROM latency WHERE board = ? ORDER BY operator"
                 yield from (LatencyRow(*row) for row in self._all(sql, (number,)))
 
     def add(self, board: BoardRow, rows: Iterable[LatencyRow]) -> int:
-        """Store latencies, all or none; of two for one operator, the later one is kept. Returns how
-        many are new or newer."""
+        """Store latencies, either all or none. If an operator has two, the later measurement is
+        kept. Returns how many of the rows are new or newer."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -186,7 +188,7 @@ WHERE excluded.measured_at > latency.measured_at
 
 
 def to_csv(database: ProfileDatabase) -> str:
-    """All latencies, one a row, with their boards."""
+    """All latencies as CSV, one in each row, with their boards."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*_BOARD, *_LATENCY))
@@ -196,7 +198,7 @@ def to_csv(database: ProfileDatabase) -> str:
 
 
 def to_json(database: ProfileDatabase) -> str:
-    """All latencies by board."""
+    """All latencies as JSON, by board."""
     boards = [
         {
             **dict(zip(_BOARD, astuple(board), strict=True)),
@@ -211,4 +213,4 @@ def to_json(database: ProfileDatabase) -> str:
 
 
 EXPORTERS = {".csv": to_csv, ".json": to_json}
-"""Which file ending gets which form."""
+"""File ending -> exporter."""

@@ -1,9 +1,9 @@
-"""Profiles a board: the distinct operators of models, and of the tiles a search would try.
+"""Profiles a board: measures the distinct operators of models, and of tiles that a search tries.
 
     models -> operators, one for each case -> models of one operator -> board -> database
 
-A `Watch` in the target is told of every operator whose cost a search asks for, so that this module
-need not know how searches work.
+A `Watch` in the target sees every operator whose cost a search asks for, so this module need not
+know how searches work.
 """
 
 from __future__ import annotations
@@ -39,27 +39,29 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Runs a job on the board; again after a reset (`station.Station`)."""
+    """Runs a job on the board, and repeats it after a reset (see `station.Station`)."""
 
     def run(self, job: Callable[[BoardClient], T]) -> T:
-        """`job(board)`."""
+        """Return `job(board)`."""
         ...
 
 
 _CHAIN = 9
-"""Operators of the longer of two chains, from which the fixed cost of a run is computed."""
+"""Number of operators in the longer of two chains. The fixed cost of a run is computed from
+both."""
 
 
 @dataclass
 class Shapes:
-    """Operators to measure: case -> a model of that operator alone. left_out: kind -> why."""
+    """The operators to measure. models: case -> a model of that operator alone. left_out: kind of
+    operator that is not measured -> why."""
 
     models: dict[Case, bytes] = field(default_factory=dict[Case, bytes])
     left_out: dict[str, str] = field(default_factory=dict[str, str])
 
     def add(self, op: Op) -> None:
-        """Add an operator, unless there is an equal one."""
-        if is_stand_in(op):  # of the search's own making
+        """Add an operator, unless an equal one is there."""
+        if is_stand_in(op):  # made by the search only
             return
         if not can_stand_alone(op):
             self.left_out[op.kind] = "not measured alone (control flow, state, or custom)"
@@ -69,21 +71,22 @@ class Shapes:
             self.models[case] = single(op)
 
     def add_model(self, data: bytes) -> Model:
-        """All operators of a model."""
+        """Add all operators of a model."""
         model, _ = read_any(data, to_look_at=False)
         for op in model.ops():
             self.add(op)
         return model
 
     def watch(self, target: Target) -> Target:
-        """A target that adds every operator whose cost is asked for."""
+        """A copy of the target that adds every operator whose cost a search asks for."""
         return with_source(target, Watch(self.add))
 
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """The outcome of a run. failed: operators that the board could not measure, and why.
-    interrupted: whether Ctrl-C ended it; latencies measured until then are kept."""
+    """The outcome of a run. measured: how many operators were measured. known: how many the
+    database had. failed: operators that the board could not measure, and why. interrupted: whether
+    Ctrl-C ended the run; latencies measured by then are kept."""
 
     measured: int
     known: int
@@ -92,7 +95,7 @@ class Profiled:
 
 
 def board_row(says: m.Capabilities) -> BoardRow:
-    """The board as the database names it."""
+    """The row of a board in the database."""
     return BoardRow(
         board=says.board,
         core=says.core,
@@ -113,11 +116,11 @@ def profile(
     again: bool,
     on_progress: Progress,
 ) -> Profiled:
-    """Measure what the database lacks (all, with `again`) on a board.
+    """Measure on a board the operators that the database lacks, or all of them with `again`.
 
-    Each operator is kept as soon as it is measured. One that the board refuses, or that resets
-    it twice, is left out and told; a board that hangs or is gone ends the run with a DeviceError
-    (all until then is kept).
+    Each latency is stored as soon as it is measured. An operator that the board refuses, or that
+    resets the board twice, is left out and reported in `failed`. A board that hangs or is gone ends
+    the run with a DeviceError; latencies measured by then are kept.
     """
     says = on.run(lambda board: board.says)
     row = board_row(says)
@@ -140,14 +143,14 @@ def profile(
 
 
 class _Own:
-    """Latencies of operators, without the fixed cost of a run."""
+    """Measures latencies of single operators, without the fixed cost of a run."""
 
     def __init__(self, on: Runner, runs: int) -> None:
         self._on, self._runs = on, runs
         self._run_cost: int | None = None
 
     def latency(self, says: m.Capabilities, case: Case, data: bytes) -> LatencyRow:
-        """The row of a case."""
+        """Measure a case. Raises DeviceError if the operator is not registered."""
         if not says.knows(case.kind):
             raise DeviceError(f"operator {case.kind} is not registered in the firmware")
         ticks = self._ticks(says, data)
@@ -162,7 +165,7 @@ class _Own:
         runs = self._time_runs(data)
         if m.Feature.OPERATORS in says.features and all(len(run) > 1 for run in runs):
             return [run[1] for run in runs]
-        if not says.knows("RELU"):  # of which the chains are: then the whole run counts
+        if not says.knows("RELU"):  # chains consist of RELU; without it, the whole run counts
             return [run[0] for run in runs]
         if self._run_cost is None:
             ticks_of_one, ticks_of_many = (
@@ -187,10 +190,10 @@ class _Own:
 
 
 def profiled_target(target: Target, database: ProfileDatabase) -> Target:
-    """The target with latencies from the database: those of the board that is this target, or of
-    the only board.
+    """The target with latencies from the database. They are those of the board that matches the
+    target or, if none matches, of the only board.
 
-    Raises UsageError when there is no such board, or more than one.
+    Raises UsageError if there is no such board, or more than one.
     """
     board = _choose_board(target, database)
     rows = {r.case: r for r in database.latencies(board)}

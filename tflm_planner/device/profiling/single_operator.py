@@ -1,4 +1,4 @@
-"""Models of a single operator, to be measured alone.
+"""Makes models of a single operator, to be measured alone.
 
     ... CONV ADD CONV ...   --single-->   input -> ADD -> output
 
@@ -40,7 +40,7 @@ def can_stand_alone(op: Op) -> bool:
 
 
 def single(op: Op) -> bytes:
-    """The file of a model that is `op` alone; `op` is left as it is."""
+    """The file of a model that consists of `op` alone; `op` is not changed."""
     model = NewModel()
     copies: dict[Tensor, Tensor] = {}
     for t in op.operands():

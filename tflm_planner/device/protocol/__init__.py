@@ -2,6 +2,6 @@
 
     line -> framing -> messages -> link -> board -> station
 
-`link` repeats requests that were lost, `board` checks every answer, `station` starts again after a
-reset; `fill` makes the inputs that host and board generate alike.
+`link` repeats requests that were lost, `board` checks every answer, `station` starts a job again
+after a reset; `fill` makes the inputs that host and board both generate.
 """

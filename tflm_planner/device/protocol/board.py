@@ -1,4 +1,4 @@
-"""A board as the host sees it: commands as methods, every answer checked.
+"""The host's view of a board: commands are methods, and every answer is checked.
 
     connect -> BoardClient -- upload, arena, allocate, invoke, log, outputs, memory
 
@@ -25,14 +25,14 @@ MOST_INPUT = 1 << 28
 
 
 def if_known(value: int) -> int | None:
-    """A number, or None where the board said that it does not know."""
+    """A number of the board, or None if the board reports it as unknown."""
     return None if value == m.UNKNOWN else value
 
 
 @dataclass(frozen=True, slots=True)
 class BoardAllocation:
-    """What AllocateTensors took. Bytes; ticks of the board's clock. stack: high-water mark.
-    trials: arenas tried to find the smallest."""
+    """The result of AllocateTensors. Sizes are bytes; None if unknown. ticks: ticks of the board's
+    clock. stack: high-water mark. trials: how many arenas were tried to find the smallest."""
 
     arena: int
     used: int
@@ -49,7 +49,7 @@ class BoardAllocation:
 
 @dataclass(frozen=True, slots=True)
 class BoardTensor:
-    """An input or output. type: TfLiteType."""
+    """An input or output. type: number of its TfLiteType. size: bytes."""
 
     type: int
     size: int
@@ -58,8 +58,9 @@ class BoardTensor:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """runs: number of runs done. events: operators begun in a run, 0 where not counted. entries:
-    number of entries in the log. crcs: CRC-32 of every output after the first run."""
+    """The result of an INVOKE command. runs: number of runs done. events: operators that began in a
+    run; 0 if not counted. entries: number of entries in the log. stack: high-water mark in bytes.
+    crcs: CRC-32 of every output after the first run."""
 
     runs: int
     events: int
@@ -70,7 +71,8 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class BoardMemory:
-    """Bytes; None where the board does not know."""
+    """Memory of the board in bytes; None if the board does not know. bad_frames: how many damaged
+    frames it received."""
 
     static: int | None
     heap_used: int | None
@@ -91,11 +93,12 @@ class BoardClient:
         self.says = self._capabilities()
 
     def close(self) -> None:
-        """Let go of the line."""
+        """Close the line."""
         self.link.line.close()
 
     def on_work(self, listener: Callable[[int, int], None] | None) -> None:
-        """Set who is told of the progress of long commands, as (done, total); None for nobody."""
+        """Set the function that is called with the progress (done, total) of long commands, or
+        None."""
         self.link.on_work = listener
 
     def _capabilities(self) -> m.Capabilities:
@@ -151,7 +154,7 @@ class BoardClient:
     # --- running ---------------------------------------------------------------------------------
 
     def arena(self, size: int = 0) -> int:
-        """Set the size of the arena in bytes; 0 takes as much as there is. Returns the bytes
+        """Set the size of the arena in bytes; 0 takes all available memory. Returns the bytes
         set."""
         (granted,) = self._unpack(m.U32, self.link.ask(m.Command.ARENA, m.U32.pack(size)))
         if size and granted != size:
@@ -161,8 +164,8 @@ class BoardClient:
     def allocate(
         self, *, smallest: bool = False, lean: bool = False, step: int = 16, lowest: int = 0
     ) -> BoardAllocation:
-        """Run AllocateTensors. `smallest`: find the smallest arena first, in steps of `step` bytes,
-        from `lowest` on. `lean`: with the lean library."""
+        """Run AllocateTensors. `smallest`: first find the smallest arena, in steps of `step` bytes,
+        from `lowest` on. `lean`: use the lean library."""
         flags = m.AllocateFlag.SMALLEST * smallest | m.AllocateFlag.LEAN * lean
         payload = self.link.ask(m.Command.ALLOCATE, m.ALLOCATE.pack(flags, step, lowest))
         arena, used, head, tail, least, ticks, stack, inputs, outputs, reply_flags, trials = (
@@ -210,7 +213,8 @@ class BoardClient:
     def invoke(
         self, count: int = 1, *, seed: int | None = None, log: bool = False, operators: bool = False
     ) -> Invocation:
-        """Run the model. `seed`: of generated inputs; None takes those that were set."""
+        """Run the model `count` times. `seed`: seed of generated inputs; None uses the inputs that
+        were set. `log`: whether ticks are logged. `operators`: whether operators are timed, too."""
         flags = m.InvokeFlag.FILL * (seed is not None) | m.InvokeFlag.LOG * log
         flags |= m.InvokeFlag.OPERATORS * operators
         request = m.INVOKE.pack(flags, count, seed or 0)
@@ -241,7 +245,7 @@ class BoardClient:
                 return ticks[:entries]
 
     def output(self, index: int, size: int) -> bytes:
-        """The bytes of an output, which are `size`; its CRC is checked."""
+        """The bytes of an output of `size` bytes. Its CRC is checked."""
         data = b""
         while True:
             payload = self.link.ask(m.Command.OUTPUT, m.PART.pack(index, 0, len(data)))
@@ -281,7 +285,7 @@ class BoardClient:
 
 
 def connect(line: Line, timing: Timing | None = None) -> BoardClient:
-    """Begin a session; the line is closed when that fails."""
+    """Begin a session. The line is closed if that fails."""
     try:
         return BoardClient(Link(line, timing))
     except BaseException:

@@ -1,4 +1,5 @@
-"""Inputs that board and host generate alike from a seed (section 5 of schema/protocol.md)."""
+"""Generates inputs from a seed; the board generates the same ones (section 5 of
+schema/protocol.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def make_values(tensor: Tensor, index: int, seed: int) -> npt.NDArray[Any]:
 
 
 def draw(count: int, index: int, seed: int) -> list[int]:
-    """The first `count` numbers of input `index`'s sequence (xorshift32, Marsaglia 2003)."""
+    """The first `count` numbers of the sequence for input `index` (xorshift32, Marsaglia 2003)."""
     x = (seed ^ (_GOLDEN * (index + 1))) & _MASK or 1
     drawn: list[int] = []
     for _ in range(count):

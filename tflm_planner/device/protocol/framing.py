@@ -19,18 +19,19 @@ _HEADER = struct.Struct("<BBHH")
 _CRC = struct.Struct("<I")
 OVERHEAD = _HEADER.size + _CRC.size
 MOST_PAYLOAD = 4096
-"""Bytes of payload that any frame may have."""
+"""The most bytes of payload in any frame."""
 FIRST_PAYLOAD = 128
-"""Bytes of payload that every receiver takes, before HELLO says more."""
+"""Bytes of payload that every receiver accepts before HELLO has agreed on more."""
 
 
 class BadFrameError(Exception):
-    """Bytes between two zeros that are no frame; the text says why."""
+    """The bytes between two zeros are not a valid frame; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """type: of the request, + 0x80 in replies. status: 0 in requests. sequence: 0 ... 65535."""
+    """A frame. type: type of the request, plus 0x80 in replies. status: 0 in requests. sequence: a
+    number from 0 to 65535."""
 
     type: int
     status: int
@@ -39,7 +40,7 @@ class Frame:
 
 
 def encode(frame: Frame) -> bytes:
-    """The frame on the wire, with the zeros around it. ValueError when it is too long."""
+    """The frame on the wire, with the zeros around it. Raises ValueError if it is too long."""
     if len(frame.payload) > MOST_PAYLOAD:
         raise ValueError(f"a payload of {len(frame.payload)} bytes; {MOST_PAYLOAD} is the most")
     head = _HEADER.pack(frame.type, frame.status, frame.sequence, len(frame.payload))
@@ -66,10 +67,10 @@ def decode(encoded: bytes) -> Frame:
 
 @dataclass
 class Receiver:
-    """Finds frames in a stream that comes in pieces of any size.
+    """Finds frames in a stream that arrives in pieces of any size.
 
-    bad: number of runs of bytes between zeros that were no frame. noise: bytes in them. last: why
-    the last one was none.
+    bad: how many times the bytes between zeros were not a valid frame. noise: how many bytes these
+    were. last: why the last of them was not valid.
     """
 
     bad: int = 0
@@ -80,18 +81,18 @@ class Receiver:
     _found: deque[Frame] = field(default_factory=deque[Frame])
 
     def take(self) -> Frame | None:
-        """The next frame that is complete, or None."""
+        """The next complete frame, or None."""
         return self._found.popleft() if self._found else None
 
     def push(self, data: bytes) -> None:
-        """Add bytes that have come."""
+        """Add received bytes."""
         self._pending += data
         if b"\0" in data:
             *complete, unfinished = bytes(self._pending).split(b"\0")
             self._pending = bytearray(unfinished)
             for encoded in complete:
                 self._end(encoded)
-        if len(self._pending) > _LONGEST:  # no zero in sight: this can be no frame any more
+        if len(self._pending) > _LONGEST:  # without a zero by now, it cannot be a frame
             self.noise += len(self._pending)
             self._pending.clear()
             self._skipping = True
@@ -112,7 +113,7 @@ class Receiver:
 
     @property
     def silent(self) -> bool:
-        """Whether no byte has come that was not part of a frame."""
+        """Whether every received byte was part of a valid frame."""
         return self.noise == 0 and not self._pending
 
 

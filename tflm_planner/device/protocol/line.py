@@ -1,6 +1,6 @@
-"""Serial lines: lists ports, and opens one of them, through pyserial.
+"""Lists serial ports and opens one of them, through pyserial.
 
-It must not know frames. Every failure of the line is a LineError that says what to try.
+It must not know frames. Every failure of a line is a LineError that says what to try.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from tflm_planner.support.errors import DeviceError
 
 BAUD = 115_200
-"""What UART firmware is built for; USB CDC and pseudo-terminals ignore it."""
+"""The baud rate of UART firmware; USB CDC and pseudo-terminals ignore it."""
 _WRITE_LIMIT = 5.0
 _BITS = 10
-"""Bits of a byte on a UART, with start and stop."""
+"""Bits of a byte on a UART, with start and stop bits."""
 _KNOWN_USB = {
     0x2341: "Arduino", 0x2A03: "Arduino", 0x1FC9: "NXP", 0x0483: "ST", 0x2E8A: "Raspberry Pi",
     0x239A: "Adafruit", 0x1366: "Segger", 0x0D28: "Mbed DAPLink", 0x2886: "Seeed",
@@ -24,7 +24,7 @@ _KNOWN_USB = {
 
 
 class LineError(DeviceError):
-    """The line itself failed: no port, no permission, unplugged."""
+    """The line itself failed: there is no port, no permission, or the board was unplugged."""
 
 
 class Line(Protocol):
@@ -34,16 +34,16 @@ class Line(Protocol):
     seconds_a_byte: float
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`. LineError when the line is gone."""
+        """Send all of `data`. Raises LineError if the line is gone."""
         ...
 
     def read(self, seconds: float) -> bytes:
-        """The bytes that have come, waiting up to `seconds` for the first one. LineError as
-        above."""
+        """The bytes that have arrived, after waiting up to `seconds` for the first one. Raises
+        LineError if the line is gone."""
         ...
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Close the port."""
         ...
 
 
@@ -62,7 +62,7 @@ class SerialLine:
             raise LineError(f"cannot open {name}: {_reason(error)}") from error
 
     def write(self, data: bytes) -> None:
-        """As `Line.write`; also a LineError when the board takes no bytes for some seconds."""
+        """As `Line.write`. Also raises LineError if the board accepts no bytes for some seconds."""
         try:
             self._port.write(data)
         except (OSError, TypeError) as error:
@@ -78,7 +78,7 @@ class SerialLine:
             raise LineError(self._describe_gone_port(error)) from error
 
     def close(self) -> None:
-        """As `Line.close`; a port that is gone closes too."""
+        """As `Line.close`. Closing a port that is gone is not an error."""
         try:
             self._port.close()
         except (OSError, TypeError):
@@ -105,7 +105,7 @@ def _reason(error: Exception) -> str:
 
 
 def ports() -> list[tuple[str, str, bool]]:
-    """(port, its description, whether its USB id is that of a board) of all ports, likely ones
+    """All ports as (port, description, whether its USB id is that of a board), likely boards
     first."""
     from serial.tools import list_ports
 
@@ -121,8 +121,8 @@ def ports() -> list[tuple[str, str, bool]]:
 
 
 def choose_port(given: str | None) -> str:
-    """The port given, or the only one with a board's USB id. LineError when there is none, or a
-    choice."""
+    """The given port, or the only one with a board's USB id. Raises LineError if there is no such
+    port, or more than one."""
     if given is not None:
         return given
     likely = [(name, description) for name, description, is_board in ports() if is_board]
@@ -138,8 +138,8 @@ def choose_port(given: str | None) -> str:
 
 
 def reopen(name: str, baud: int, seconds: float) -> SerialLine:
-    """The port again after a board's reset, which takes it away for a while. LineError when it
-    does not come back within `seconds`."""
+    """Open a port again after a reset of the board, during which the port disappears for a while.
+    Raises LineError if it does not come back within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         try:

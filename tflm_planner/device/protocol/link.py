@@ -1,8 +1,8 @@
-"""Requests and their replies on a line: sequence numbers, repeats, time limits, the handshake.
+"""Requests and replies on a line: sequence numbers, repeats, time limits, and the handshake.
 
     request -> encode -> line ... line -> Receiver -> reply with its sequence -> payload
 
-Section 1, 2 and 6 of schema/protocol.md. It must not know what commands do.
+See sections 1, 2 and 6 of schema/protocol.md. It must not know what commands do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tflm_planner.device.protocol.line import Line
 from tflm_planner.support.errors import DeviceError
 
 _MOST_TRIALS = 64
-"""The most steps of a command whose steps the host cannot know: a bisection has 32 at most."""
+"""The most steps that a command may have if the host does not know their number. A bisection has at
+most 32."""
 
 
 class NoAnswerError(DeviceError):
@@ -32,7 +33,7 @@ class NoAnswerError(DeviceError):
 
 
 class BoardResetError(DeviceError):
-    """The board started anew in the middle of a session."""
+    """The board was reset in the middle of a session."""
 
 
 class BoardRefusedError(DeviceError):
@@ -45,8 +46,9 @@ class BoardRefusedError(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. answer: until a request is repeated. repeats: how often. patience: silence that is
-    allowed once the board said that it is working. greeting: to find the board at first."""
+    """Time limits in seconds. answer: wait for an answer before a request is repeated. repeats: how
+    often a request is repeated. patience: how long the board may be silent after it said that it is
+    working. greeting: how long to look for the board at first."""
 
     answer: float = 1.0
     repeats: int = 3
@@ -56,7 +58,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What HELLO was answered with. reset: why the board started last."""
+    """The board's answer to HELLO. reset: the reason of the board's last reset."""
 
     major: int
     minor: int
@@ -65,7 +67,8 @@ class Greeting:
 
 
 class Link:
-    """One session with a board. `on_work(done, total)` hears of long commands."""
+    """One session with a board. `on_work(done, total)` is called with the progress of long
+    commands."""
 
     def __init__(self, line: Line, timing: Timing | None = None) -> None:
         self.line, self.timing = line, timing or Timing()
@@ -78,8 +81,8 @@ class Link:
     # --- the handshake ---------------------------------------------------------------------------
 
     def greet(self) -> Greeting:
-        """Begin a session. DeviceError when no board with our firmware answers, or one with another
-        version."""
+        """Begin a session. Raises DeviceError if no board with our firmware answers, or if its
+        protocol version differs."""
         started = time.monotonic()
         while True:
             try:
@@ -115,7 +118,7 @@ class Link:
             magic, major, minor, most, echoed, reset = self._layout(m.HELLO_REPLY, reply.payload)
             if magic != m.MAGIC:
                 raise DeviceError(f"what is on {self.line.name} is no board of ours: wrong magic")
-            if echoed == nonce:  # else an answer to an earlier host
+            if echoed == nonce:  # else it answers an earlier host
                 return Greeting(major, minor, most, m.RESETS.get(reset, "unknown"))
 
     def _describe_stranger(self) -> str:
@@ -133,9 +136,9 @@ class Link:
     # --- requests --------------------------------------------------------------------------------
 
     def ask(self, command: m.Command, payload: bytes = b"", steps: int = _MOST_TRIALS) -> bytes:
-        """The payload of the reply. steps: the most that the command can have. Raises
-        BoardRefusedError, BoardResetError, NoAnswerError, LineError; DeviceError where the board
-        says that there are more steps."""
+        """Send a request and return the payload of its reply. steps: the most steps that the
+        command can have. Raises BoardRefusedError, BoardResetError, NoAnswerError, LineError, or
+        DeviceError if the board reports more steps."""
         frame = self._next(command, payload)
         for attempt in range(1 + self.timing.repeats):
             self.repeated += attempt > 0
@@ -146,10 +149,11 @@ class Link:
         raise NoAnswerError(self._describe_lost(command))
 
     def _final_reply(self, reply: Frame, request: Frame, command: m.Command, steps: int) -> Frame:
-        """The reply that ends the command, after those that say that the board is working.
+        """Wait for the final reply, after replies that say that the board is still working.
 
-        It may get lost, or the board may restart, so the request is repeated at growing intervals
-        while nothing comes. A board that has finished answers; one that was reset says so.
+        The final reply may get lost, or the board may be reset. So the request is repeated at
+        growing intervals while nothing arrives. A board that has finished then answers again, and a
+        board that was reset says so.
         """
         silent, last = 0.0, -1
         while reply.status == m.WORKING:
@@ -174,7 +178,8 @@ class Link:
         return reply
 
     def _check_steps(self, command: m.Command, done: int, total: int, steps: int) -> None:
-        """The host knows how many steps it asked for; a board that has more might never end."""
+        """Raise DeviceError if the board reports more steps than were requested, because it might
+        never end."""
         most = steps if total == m.UNKNOWN else min(total, steps)
         if done > most or (total != m.UNKNOWN and total > steps):
             total_words = "an unknown number of" if total == m.UNKNOWN else f"{total:,}"
@@ -185,8 +190,8 @@ class Link:
             )
 
     def _reply_timeout(self, size: int) -> float:
-        """Seconds within which the first reply to a request of `size` bytes must come on a line of
-        this speed."""
+        """Seconds within which the first reply to a request of `size` bytes must arrive, given the
+        speed of the line."""
         return self.timing.answer + (size + self.max_payload) * self.line.seconds_a_byte
 
     def _reply_or_none(self, request: Frame, seconds: float) -> Frame | None:
@@ -214,8 +219,8 @@ class Link:
         )
 
     def _reply(self, request: Frame, deadline: float) -> Frame:
-        """The next reply to `request`. Replies to other requests answer earlier repeats, and are
-        dropped."""
+        """Wait for the next reply to `request`. Replies with other sequence numbers are late
+        answers to earlier requests, and are dropped. Raises NoAnswerError at the deadline."""
         while True:
             while (frame := self._receiver.take()) is not None:
                 if frame.type == request.type | m.REPLY and frame.sequence == request.sequence:

@@ -1,6 +1,7 @@
-"""The contents of frames: commands, errors, capabilities (sections 2 to 5 of schema/protocol.md).
+"""Packs and unpacks the contents of frames: commands, errors, capabilities (sections 2 to 5 of
+schema/protocol.md).
 
-It knows layouts only, and must not know lines, time or retries.
+It knows only layouts, and must not know lines, time or retries.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Command(IntEnum):
 
 
 class Error(IntEnum):
-    """Statuses of replies that refuse."""
+    """Statuses of error replies."""
 
     UNKNOWN_COMMAND = 0x10
     BAD_LENGTH = 0x11
@@ -57,14 +58,14 @@ class Error(IntEnum):
 
 
 class AllocateFlag(IntFlag):
-    """Of an ALLOCATE request. In its reply bit 0 says that the lean library is in use."""
+    """Flags of an ALLOCATE request. In its reply, bit 0 says that the lean library is in use."""
 
     SMALLEST = 1
     LEAN = 2
 
 
 class InvokeFlag(IntFlag):
-    """Of an INVOKE request."""
+    """Flags of an INVOKE request."""
 
     FILL = 1
     LOG = 2
@@ -72,7 +73,7 @@ class InvokeFlag(IntFlag):
 
 
 class Feature(IntFlag):
-    """Of the capability FLAGS."""
+    """Flags of the capability FLAGS."""
 
     LEAN = 1
     OPERATORS = 2
@@ -83,7 +84,7 @@ class Feature(IntFlag):
 
 
 class Tag(IntEnum):
-    """Of capability items."""
+    """Tags of capability items."""
 
     BOARD = 0x01
     CORE = 0x02
@@ -148,7 +149,7 @@ _REQUIRED = (
 
 
 class MessageError(Exception):
-    """A payload that does not have the layout of its kind."""
+    """A payload does not have the layout of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,9 @@ class Stored:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a board says of itself. Rooms and RAM in bytes; None where it does not say."""
+    """What a board reports about itself. model_room, arena_room, log_room: the largest model and
+    arena in bytes, and the largest log in entries. free_ram, static_ram: bytes. None if it does not
+    report a value."""
 
     board: str
     core: str
@@ -184,7 +187,7 @@ class Capabilities:
 
     @property
     def virtual(self) -> bool:
-        """Whether its latencies are those of another machine."""
+        """Whether the board is virtual, so that its latencies are those of the host."""
         return Feature.VIRTUAL in self.features
 
     def knows(self, operator: str) -> bool:
@@ -212,7 +215,7 @@ class _ItemFormat:
 
 
 def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
-    """What the items say. MessageError when a required one is missing."""
+    """The capabilities that items describe. Raises MessageError if a required item is missing."""
     fields = _ItemFormat()
     for tag, value in items:
         fields.add(tag, value)
@@ -244,7 +247,7 @@ def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
 
 
 def items_of(board: Capabilities) -> list[tuple[int, bytes]]:
-    """The items that say what a board can do."""
+    """The items that describe the capabilities of a board."""
     texts = {
         Tag.BOARD: board.board, Tag.CORE: board.core, Tag.KERNELS: board.kernels,
         Tag.TFLM: board.tflm, Tag.FIRMWARE: board.firmware, Tag.TARGET: board.target,
@@ -287,15 +290,16 @@ def unpack_items(payload: bytes) -> tuple[int, int, list[tuple[int, bytes]]]:
 
 
 def unpack(layout: struct.Struct, payload: bytes) -> tuple[int, ...]:
-    """The fields at the start of a payload; what follows belongs to later versions. Raises
-    MessageError when it is too short."""
+    """The fields at the start of a payload. Bytes after them belong to later versions and are
+    ignored. Raises MessageError if it is too short."""
     if len(payload) < layout.size:
         raise MessageError(f"a payload of {len(payload)} bytes, where {layout.size} are due")
     return layout.unpack_from(payload)
 
 
 def words(payload: bytes, count: int | None = None) -> tuple[int, ...]:
-    """u32 numbers: `count` of them, or all. Raises MessageError when they are cut off."""
+    """The u32 numbers of a payload: `count` of them, or all. Raises MessageError if they are cut
+    off."""
     available = len(payload) // 4 if count is None else count
     if len(payload) < 4 * available or (count is None and len(payload) % 4):
         raise MessageError("a list of numbers is cut off")
@@ -303,12 +307,12 @@ def words(payload: bytes, count: int | None = None) -> tuple[int, ...]:
 
 
 def error_payload(detail: int, text: str = "") -> bytes:
-    """The payload of a reply that refuses."""
+    """The payload of an error reply."""
     return U32.pack(detail) + text.encode()[:100]
 
 
 def read_error(payload: bytes) -> tuple[int, str]:
-    """Detail and text of a reply that refuses; a short one says nothing."""
+    """Detail and text of an error reply; (0, "") if it is too short."""
     if len(payload) < U32.size:
         return 0, ""
     return U32.unpack_from(payload)[0], _text(payload[U32.size :])

@@ -1,8 +1,8 @@
-"""Where a board is plugged in: opens it when needed, and again after a reset.
+"""A port with a board. It is opened when needed, and opened again after a reset.
 
-A board that was reset, or whose line broke, comes back after some seconds. Its job is then done
-once more from the start, and given up if it fails the same way again. A board that hangs does not
-come back by itself, so its error is final. This module must not know what jobs do.
+A board that was reset, or whose line broke, comes back after some seconds. Its job is then repeated
+once from the start, and given up if it fails in this way again. A board that hangs does not come
+back by itself, so its error is final. This module must not know what jobs do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RETURN = 8.0
 
 
 class Station:
-    """A port with a board on it. `retries`: how often a job was begun anew."""
+    """A port with a board. `retries`: how often a job was repeated."""
 
     def __init__(
         self, port: str, baud: int, timing: Timing | None = None, comes_back: float = RETURN
@@ -32,13 +32,14 @@ class Station:
 
     @property
     def board(self) -> BoardClient:
-        """The session with the board, begun if need be."""
+        """The session with the board, which is begun if necessary."""
         if self._board is None:
             self._board = connect(SerialLine(self.port, self._baud), self._timing)
         return self._board
 
     def run(self, job: Callable[[BoardClient], T]) -> T:
-        """`job(board)`, once more if the board is reset or its line breaks meanwhile."""
+        """Return `job(board)`. The job is repeated once if the board is reset or its line
+        breaks."""
         try:
             return job(self.board)
         except (BoardResetError, LineError) as error:
@@ -53,7 +54,7 @@ class Station:
             return job(self._board)
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Close the port."""
         if self._board is not None:
             self._board.close()
             self._board = None

@@ -1,7 +1,7 @@
-"""The engine of a virtual board: real TFLM, the Python wheel, in a child process.
+"""The engine of a virtual board: real TFLM (the Python wheel) in a child process.
 
-Its latencies are this machine's; arena, outputs and errors are TFLM's own. When TFLM ends the
-process (it does on some models) the next load starts another.
+Its latencies are this machine's; arena, outputs and errors are TFLM's own. If TFLM aborts the
+process, as it does on some models, the next load starts another.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class HostEngine:
             raise failure
 
     def _arity(self, data: bytes) -> tuple[int, int]:
-        """How many inputs and outputs a model has, because the wheel does not tell."""
+        """The number of inputs and outputs of a model, which the wheel does not provide."""
         if self._counts[0] != data:
             try:
                 main = read_model(data, dialect=True).main
@@ -125,5 +125,5 @@ _LITE_TYPES = {"float32": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "b
 
 
 def type_number(name: str) -> int:
-    """The protocol's number for an element type of numpy; 0 where it has none."""
+    """The protocol's number for an element type of numpy; 0 if it has none."""
     return _LITE_TYPES.get(name, 0)

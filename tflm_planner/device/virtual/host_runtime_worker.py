@@ -23,7 +23,7 @@ from tflm_planner.verification.worker import allocation, first_line
 
 
 class HostInterpreter:
-    """At most one interpreter."""
+    """Holds at most one interpreter."""
 
     def __init__(self) -> None:
         self._interpreter: Any = None
@@ -31,11 +31,11 @@ class HostInterpreter:
         self._outputs = 0
 
     def load(self, model: bytes, arena: int, inputs: int, outputs: int) -> tuple[Any, ...]:
-        """Make an interpreter for a model in an arena of `arena` bytes. Returns what it took (see
-        the module)."""
+        """Make an interpreter for a model in an arena of `arena` bytes. Returns the tuple that the
+        module describes."""
         from tflite_micro import runtime
 
-        self._interpreter = None  # before the next: two arenas need not fit
+        self._interpreter = None  # freed first: two arenas may not fit
         started = time.thread_time_ns()
         interpreter: Any = runtime.Interpreter.from_bytes(model, arena_size=arena)
         spent = time.thread_time_ns() - started
@@ -51,7 +51,7 @@ class HostInterpreter:
         )  # fmt: skip
 
     def run(self, inputs: list[bytes]) -> tuple[int, list[bytes]]:
-        """Set the inputs and invoke: nanoseconds, outputs."""
+        """Set the inputs and invoke. Returns (nanoseconds, outputs)."""
         pairs = zip(inputs, self._inputs, strict=True)
         for index, (data, (dtype, shape)) in enumerate(pairs):
             self._interpreter.set_input(np.frombuffer(data, dtype).reshape(shape), index)

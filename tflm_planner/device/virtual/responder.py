@@ -1,6 +1,6 @@
 """The board's side of the protocol in Python: answers frames as the firmware does.
 
-    Frame -> Responder -> Engine (TFLM, whatever it is)
+    Frame -> Responder -> Engine (any implementation of TFLM)
                  |-> replies: WORKING ..., then the final one
 
 It mirrors the firmware's command loop; `virtual_board` puts it on a pseudo-terminal. It must not
@@ -22,7 +22,7 @@ _IDENTIFIER = slice(4, 8)
 
 
 class RefusedRequest(Exception):  # noqa: N818 (a refusal is an answer, not a failure)
-    """An error reply."""
+    """The request is answered with an error reply."""
 
     def __init__(self, code: m.Error, detail: int = 0, text: str = "") -> None:
         super().__init__(text)
@@ -31,7 +31,8 @@ class RefusedRequest(Exception):  # noqa: N818 (a refusal is an answer, not a fa
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What AllocateTensors took, and the tensors: (TfLiteType, bytes, shape). Bytes and ticks."""
+    """The result of AllocateTensors, in bytes and ticks. inputs, outputs: (TfLiteType, bytes,
+    shape) of each tensor."""
 
     used: int
     head: int
@@ -43,8 +44,8 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One run. ticks: in all. outputs: their bytes. operators: ticks of each operator begun; empty
-    where they are not timed."""
+    """One run. ticks: the total. outputs: the bytes of each output. operators: ticks of each
+    operator that began; empty if operators are not timed."""
 
     ticks: int
     outputs: list[bytes]
@@ -52,10 +53,11 @@ class RunResult:
 
 
 class Engine(Protocol):
-    """TFLM behind the protocol. Every method may raise RefusedRequest."""
+    """The TFLM that serves the requests. Every method may raise RefusedRequest."""
 
     def load(self, data: bytes, arena: int) -> Loaded:
-        """An interpreter for a model in an arena of `arena` bytes, tensors allocated."""
+        """Make an interpreter for a model in an arena of `arena` bytes, and allocate its
+        tensors."""
         ...
 
     def fits(self, data: bytes, arena: int) -> bool:
@@ -64,11 +66,11 @@ class Engine(Protocol):
         ...
 
     def run(self, inputs: list[bytes], number: int) -> RunResult:
-        """Set the inputs and invoke; `number`: which run of a request it is."""
+        """Set the inputs and invoke. `number`: the index of this run in the request."""
         ...
 
     def fill(self, seed: int) -> list[bytes]:
-        """Generated inputs of the loaded model."""
+        """Generate inputs of the loaded model."""
         ...
 
 
@@ -88,8 +90,8 @@ class _State:
 
 
 class Responder:
-    """One board. `says`: its capabilities. `largest`: bytes of payload that it takes. `models`:
-    those compiled in, as `says` lists them."""
+    """One board. `says`: its capabilities. `largest`: the most bytes of payload that it accepts.
+    `models`: the models that are compiled in, as `says` lists them."""
 
     def __init__(
         self,
@@ -312,7 +314,8 @@ class Responder:
         yield head + b"".join(m.U32.pack(zlib.crc32(data)) for data in first)
 
     def _take_log(self, runs: list[RunResult], operators: bool) -> tuple[list[int], int]:
-        """The log, and of how many runs: whole ones, as many as it has room for, but one."""
+        """The log, and the number of runs in it: as many whole runs as fit into `log_room` entries,
+        but at least one, which may be cut off."""
         entries = [[r.ticks, *(r.operators if operators else ())] for r in runs]
         room = self._says.log_room
         run_count = max(1, min(len(entries), room // max(1, len(entries[0]))))

@@ -1,9 +1,9 @@
-"""A virtual board: a pseudo-terminal that speaks the protocol, with real TFLM behind it.
+"""A virtual board: a pseudo-terminal that speaks the protocol and runs real TFLM.
 
     host -- /dev/pts/N -- pump -- Receiver -> Responder -> HostEngine -> child process
 
-With it everyone can try `measure` and `profile` without hardware, and all host code is tested
-through a real serial port. Its latencies are this machine's, and it says so (VIRTUAL).
+With it, users can try `measure` and `profile` without hardware, and tests run all host code through
+a real serial port. Its latencies are this machine's, which it reports with the flag VIRTUAL.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LOG_ROOM = 1 << 16
 def virtual_capabilities(
     ram: int = DEFAULT_RAM, models: Mapping[str, bytes] | None = None
 ) -> m.Capabilities:
-    """What a virtual board with `ram` bytes for model and arena, and with `models` compiled in
-    (name -> file), says of itself."""
+    """The capabilities of a virtual board with `ram` bytes for model and arena. models: name ->
+    file of each model that is compiled in."""
     return m.Capabilities(
         board="virtual",
         core=platform.machine() or "host",
@@ -57,7 +57,7 @@ def virtual_capabilities(
 
 
 class VirtualBoard:
-    """An open pseudo-terminal. `port` is what the host opens."""
+    """A virtual board on a pseudo-terminal. `port`: the path that the host opens."""
 
     def __init__(
         self,
@@ -80,14 +80,14 @@ class VirtualBoard:
         self.reset()
 
     def reset(self, reason: int = 1) -> None:
-        """Start again as a board after power-up: without session and model."""
+        """Reset the board: it then has no session and no model."""
         self._responder = Responder(
             self._engine, self._says, largest=self._largest, reset=reason, models=self._models
         )
         self._receiver = Receiver()
 
     def serve(self) -> None:
-        """Answer until `close`."""
+        """Answer requests until `close` is called."""
         while True:
             ready, _, _ = select.select([self._master, self._stop], [], [])
             if self._stop in ready:
@@ -133,8 +133,8 @@ class VirtualBoard:
 def serve_until_interrupted(
     ram: int, models: Mapping[str, bytes], link: Path | None, on_progress: Callable[[str], None]
 ) -> None:
-    """`tflm-plan virtual-board`: open one, say its port, serve. `link`: also a symbolic link to
-    it. UsageError when that cannot be made."""
+    """Open a virtual board, report its port, and serve (`tflm-plan virtual-board`). `link`: path of
+    a symbolic link to the port, if wanted. Raises UsageError if the link cannot be made."""
     board = VirtualBoard(virtual_capabilities(ram, models), models=tuple(models.values()))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -151,7 +151,7 @@ def serve_until_interrupted(
 
 def _make_link(link: Path, port: str) -> None:
     try:
-        if link.is_symlink() and not link.exists():  # left by one that was killed
+        if link.is_symlink() and not link.exists():  # left by a virtual board that was killed
             link.unlink()
         link.symlink_to(port)
     except OSError as error:

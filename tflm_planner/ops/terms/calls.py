@@ -1,4 +1,4 @@
-"""One run of an operator: what a rule is given to make its results of."""
+"""One run of an operator: the arguments from which a rule makes the operator's results."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tflm_planner.ops.terms.values import (
 
 @dataclass(frozen=True, slots=True)
 class OpCall:
-    """An operator with the values of its operands (None for those left out). memory: what is the
-    same at every turn of a loop; None where an operator runs once."""
+    """An operator with the values of its operands (None for an operand that is left out). memory: a
+    cache of what is the same in every iteration of a loop; None for an operator that runs once."""
 
     op: Op
     operands: tuple[Values | None, ...]
@@ -37,11 +37,11 @@ class OpCall:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of that result."""
+        """The declared shape of that result."""
         return self.result.shape or ()
 
     def check_declared(self, shape: Sequence[int]) -> None:
-        """Raise MisdeclaredError unless the result is declared in the shape that is made."""
+        """Raise MisdeclaredError unless the result is declared with this shape."""
         if tuple(shape) != self.shape:
             raise MisdeclaredError(
                 f"{self.op.label} makes {list(shape)}, but its result is declared as "
@@ -49,39 +49,40 @@ class OpCall:
             )
 
     def tensor(self, operand: int) -> Tensor:
-        """The tensor of an operand that must be there."""
+        """The tensor of an operand. Raises InexpressibleError if the operand is left out."""
         tensor = self.op.inputs[operand] if operand < len(self.op.inputs) else None
         if tensor is None:
             raise InexpressibleError(f"{self.op.label} lacks operand {operand}")
         return tensor
 
     def values(self, operand: int) -> Values:
-        """The values of an operand that must be there."""
+        """The values of an operand. Raises InexpressibleError if the operand is left out."""
         values = self.operands[operand] if operand < len(self.operands) else None
         if values is None:
             raise InexpressibleError(f"{self.op.label} lacks operand {operand}")
         return values
 
     def elements(self, operand: int) -> Residues:
-        """They as field elements."""
+        """The values of an operand as field elements."""
         return self.symbols.elements(self.values(operand))
 
     def centred_elements(self, operand: int) -> Residues:
-        """Field elements less that of the zero point: padding is then nothing."""
+        """The field elements of an operand minus that of its zero point, so that padding is 0."""
         zero = self.zero(self.tensor(operand))
         values = self.elements(operand)
         return subtract(values, zero.reshape(-1, *(1 for _ in values.shape[1:])))
 
     def zero(self, tensor: Tensor) -> Residues:
-        """The element of the number that stands for zero."""
+        """The field element of the number that stands for zero: of 0.0, or of the zero point."""
         return self.symbols.of_number(0.0 if is_float(tensor) else tensor.zero)
 
     def has(self, operand: int) -> bool:
-        """Whether an optional operand is there."""
+        """Whether an optional operand is present."""
         return operand < len(self.operands) and self.operands[operand] is not None
 
     def remember(self, name: str, make: Callable[[], Any]) -> Any:
-        """What comes of constants alone, made once."""
+        """The value of `make`, cached under a name if all operands after the first are
+        constants."""
         constants = (t.is_constant for t in self.op.operands()[1:])
         if self.memory is None or not all(constants):
             return make()
@@ -90,13 +91,14 @@ class OpCall:
         return self.memory[name]
 
     def mix(self, values: Residues, *name: object) -> Values:
-        """Elements mixed by one key."""
+        """Elements that are all mixed by one key, made from `name`."""
         return self.mix_by(values, mixing.key(*name))
 
     def mix_by(self, values: Residues, words: Words) -> Values:
-        """Elements mixed by keys."""
+        """Elements mixed by one key, or each by its own."""
         return Values(self.mixer.mix(values, words), False)
 
 
 Rule = Callable[[OpCall], list[Values] | None]
-"""The results, in order; None where the rule does not know such an operator: it is then hashed."""
+"""A rule gives the results in order, or None if it does not cover the operator's options or types;
+the operator is then hashed."""

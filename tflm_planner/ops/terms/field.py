@@ -1,8 +1,8 @@
 """The field in which terms are computed: vectors of LANES residues modulo the prime 2^31 - 1.
 
 An array of field elements has a first axis of LANES, type uint32, and every residue is below P.
-Sums of products are made in float64, where they are exact as long as they stay below 2^53: that is
-what keeps 300 million products a matter of a second. This module must not know operators.
+Sums of products are computed in float64, which is exact for sums up to 2^53. That is why 300
+million products take only about a second. This module must not know operators.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ BITS = 31
 P = (1 << BITS) - 1
 LANES = 6
 _MOST_EXACT = 1 << 53
-"""float64 holds every integer up to it."""
+"""float64 represents every integer up to this one."""
 _HALF = 16
 _CACHED = 1 << 20
-"""Numbers in float64 that are multiplied at a time: many, for BLAS may share a product among
-threads, which wait for each other at its end."""
+"""Numbers in float64 that are multiplied at a time. It is large because BLAS may split a product
+among threads, which wait for each other at its end."""
 _CHUNK = 1 << 14
-"""Elements that are reduced at a time, in a core's cache."""
+"""Elements that are reduced at a time, so that they fit a core's cache."""
 
 
 def residues_of(values: Array) -> Residues:
-    """Integers of less than 2^62 in size, modulo P. 2^31 is 1, so that halves are added up."""
+    """Integers of magnitude below 2^62, modulo P. Since 2^31 is 1 modulo P, the high bits are added
+    to the low 31 bits."""
     flat = np.ascontiguousarray(values).reshape(-1)
     result = np.empty(flat.shape, np.uint32)
     spare = np.empty((2, min(_CHUNK, flat.size)), np.int64)
@@ -48,19 +49,19 @@ def residues_of(values: Array) -> Residues:
 
 
 def below_p(values: Residues) -> Residues:
-    """Numbers of less than 2 P, each less P if it has one, in place. Those that have none become
-    larger by the subtraction, which wraps around."""
+    """Reduce numbers below 2 P modulo P, in place. For a number below P the subtraction wraps
+    around to a larger number, so that the minimum keeps the number itself."""
     return np.minimum(values, values - np.uint32(P), out=values)
 
 
 def add(a: Residues, b: Residues) -> Residues:
-    """Sums, element by element, broadcast. Two residues fit into 32 bits."""
+    """Sums, element by element, broadcast. The sum of two residues fits into 32 bits."""
     return below_p(a + b)
 
 
 def subtract(a: Residues, b: Residues) -> Residues:
     """Differences, element by element, broadcast."""
-    differences = a - b  # of a smaller a, larger by 2^32
+    differences = a - b  # wraps around by 2^32 where a < b
     return np.minimum(differences, differences + np.uint32(P), out=differences)
 
 
@@ -101,10 +102,10 @@ def times_integers(values: Array, integers: Array) -> Residues:
 
 
 def weighted_sum(parts: Iterable[Floats], integers: Array, shape: tuple[int, ...]) -> Residues:
-    """The sum of arrays of elements (residues in float64), each times small integers of its own: a
-    row of them. shape: of the sum."""
+    """The sum over arrays of elements (residues in float64), each multiplied by its own row of
+    small integers. shape: the shape of the sum."""
     largest = int(np.abs(integers).max(initial=1))
-    share = _MOST_EXACT // (largest << BITS) - 1  # besides the residue of what was summed up before
+    share = _MOST_EXACT // (largest << BITS) - 1  # one less, for the residue of the sum so far
     assert share > 0, "integers too large for exact products"
     weights = integers.astype(np.float64)
     sums, product = np.zeros(shape), np.empty(shape)
@@ -116,8 +117,8 @@ def weighted_sum(parts: Iterable[Floats], integers: Array, shape: tuple[int, ...
 
 
 def times(a: Residues, b: Residues) -> Residues:
-    """Matrix products (.., m, k) x (.., k, n) of field elements, k at most 2^20: each is split into
-    halves, of which products and their sums stay exact."""
+    """Matrix products (.., m, k) x (.., k, n) of field elements, k at most 2^20: each element is
+    split into 16-bit halves, so that products and their sums stay exact."""
     if a.shape[-1] > 1 << 20:
         half = a.shape[-1] // 2
         return add(times(a[..., :half], b[..., :half, :]), times(a[..., half:], b[..., half:, :]))

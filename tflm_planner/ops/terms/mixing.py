@@ -1,11 +1,11 @@
-"""Random functions of terms: what is not linear is mixed by a key that says what it is.
+"""Pseudo-random functions of terms: a nonlinear operation is a mixing by a key that identifies it.
 
     element (6 x 31 bits) --3 words + key--> permuted (192 bits) --6 halves modulo P--> element
 
-Equal elements mixed by equal keys are equal; everything else is taken to be random and independent
-(docs/proof.md says what rests on that). Keys are words that come of hashing: of an operator's kind,
-its options and quantisation, of positions and channels where they count. Nothing here depends on
-where an operator stands in a model. This module must not know operators.
+Equal elements that are mixed by equal keys give equal results; all other results are assumed to be
+random and independent (docs/proof.md says what depends on that). A key is a hash of an operator's
+kind, options and quantization, and of positions and channels where these matter. Nothing here
+depends on where an operator stands in a model. This module must not know operators.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy.typing as npt
 from tflm_planner.ops.terms.field import LANES, P, Residues, below_p
 
 Words = npt.NDArray[np.uint64]
-"""A first axis of WORDS."""
+"""An array whose first axis is WORDS."""
 WORDS = 3
 _ROUNDS = 4
 _CHUNK = 1 << 14
-"""Elements that are mixed at a time, so that all words of them stay in a core's cache."""
+"""Elements that are mixed at a time, so that all their words fit a core's cache."""
 _HALF = np.uint64(32)
 _MULTIPLIERS = np.array(
     [[0x9E3779B97F4A7C15], [0xBF58476D1CE4E5B9], [0x94D049BB133111EB]], np.uint64
@@ -35,13 +35,13 @@ _CONSTANTS = np.array(
 
 
 def key(*parts: object) -> Words:
-    """A key of anything that prints the same for the same meaning."""
+    """A key made from objects whose `repr` is equal if and only if their meaning is."""
     digest = hashlib.blake2b(repr(parts).encode(), digest_size=8 * WORDS).digest()
     return np.frombuffer(digest, "<u8").astype(np.uint64)
 
 
 def key_of_bytes(data: bytes) -> Words:
-    """A key of bytes."""
+    """A key made from bytes."""
     return np.frombuffer(hashlib.blake2b(data, digest_size=8 * WORDS).digest(), "<u8").astype(
         np.uint64
     )
@@ -58,12 +58,13 @@ def keys(base: Words, *columns: npt.NDArray[Any]) -> Words:
 
 
 def bits_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Numbers as words, different ones differently: integers as they are, floats by their bits."""
+    """Numbers as words, so that different numbers give different words: integers as they are,
+    floats by their bits."""
     if values.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             bits = values.astype(np.float64, order="C").view(np.uint64)
         unordered = np.isnan(values)
-        if unordered.any():  # widened, some of them would become others
+        if unordered.any():  # NaNs by their own bits: float64 would merge some of them
             exact = values.astype(values.dtype, order="C").view(f"u{values.dtype.itemsize}")
             bits = np.where(unordered, ~exact.astype(np.uint64), bits)
         return bits
@@ -71,18 +72,19 @@ def bits_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def positions(count: int) -> npt.NDArray[np.int64]:
-    """A column that tells elements apart."""
+    """A column of positions, for keys that differ for each element."""
     return np.arange(count, dtype=np.int64)
 
 
 class Mixer:
-    """Mixes, and counts the elements that it has made: the chance of an error grows with them."""
+    """Mixes elements and counts those that it has made, because the probability of an error grows
+    with their number."""
 
     def __init__(self) -> None:
         self.made = 0
 
     def elements(self, words: Words) -> Residues:
-        """Elements of keys alone: constants, inputs, what nobody wrote."""
+        """Elements made from keys alone: constants, inputs, cells that were never written."""
         shape = words.shape[1:]
         state = np.ascontiguousarray(words).reshape(WORDS, -1).copy()
         result = np.empty((LANES, state.shape[1]), np.uint32)
@@ -95,7 +97,8 @@ class Mixer:
         return result.reshape(LANES, *shape)
 
     def mix(self, values: Residues, words: Words) -> Residues:
-        """Elements mixed by keys, one or one each (shapes broadcast to that of the elements)."""
+        """Elements mixed by one key, or each by its own (the keys' shape broadcasts to that of the
+        elements)."""
         shape = values.shape[1:]
         flat = values.reshape(LANES, -1)
         each = words.ndim > 1
@@ -118,8 +121,8 @@ class Mixer:
 
 
 def _permute(state: Words) -> None:
-    """A permutation of 192 bits in place: multiplied, shifted, and added to each other in rounds.
-    Every word depends on every other after two of them."""
+    """A permutation of 192 bits in place: words are multiplied, shifted and added to each other in
+    rounds. After two rounds every word depends on every other."""
     spare = np.empty_like(state)
     for turn in range(_ROUNDS):
         state *= _MULTIPLIERS
@@ -132,7 +135,7 @@ def _permute(state: Words) -> None:
 
 
 def _put_halves(state: Words, result: Residues) -> None:
-    """Halves of words as residues. Overwrites the words."""
+    """Put the halves of words into `result` as residues. Overwrites the words."""
     halves = state.view(np.uint32)
     high = halves >> np.uint32(31)
     halves &= np.uint32(P)

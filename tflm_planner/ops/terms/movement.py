@@ -1,7 +1,7 @@
-"""Terms of operators that move elements and compute nothing, and of those that ask for shapes.
+"""Terms of operators that only move elements, and of operators that read shapes.
 
-Results keep the element, whatever their quantisation says: kernels copy bytes. Where positions
-depend on an input, the operator is left to be hashed.
+A result has the same elements whatever its quantization is, because kernels copy bytes. If
+positions depend on an input, the rule gives None, and the operator is hashed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 def _numbers(call: OpCall, operand: int) -> list[int] | None:
-    """Known integers of an operand."""
+    """The integers of an operand if they are known; else None."""
     values = call.values(operand)
     return [int(v) for v in values.data.reshape(-1)] if values.known else None
 
@@ -33,13 +33,14 @@ def _reshape(call: OpCall) -> list[Values]:
 
 
 def _reshape_as_asked(call: OpCall) -> list[Values]:
-    """RESHAPE: LiteRT takes the shape that the operand says, TFLM the declared one."""
+    """RESHAPE. LiteRT uses the shape in the second operand, TFLM the declared shape, so they must
+    agree."""
     known = call.values(1) if call.has(1) else None
     if known is not None and known.known and len(known.shape) == 1 and known.size:
         asked = [int(n) for n in known.data]
         others = math.prod(n for n in asked if n != -1)
         rest = call.values(0).size // max(others, 1)
-        if asked != [0]:  # how converters once wrote a scalar
+        if asked != [0]:  # old converters write a scalar's shape as [0]
             call.check_declared([rest if n == -1 else n for n in asked])
     return _reshape(call)
 
@@ -87,7 +88,7 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
     shrunk: list[int] = []
     for axis, (b, e, step) in enumerate(zip(begin, end, steps, strict=True)):
         if options.shrink_axis_mask >> axis & 1:
-            # TFLM takes the first index, if its begin is masked.
+            # If begin is masked, TFLM takes index 0.
             masked = options.begin_mask >> axis & 1
             if (masked and step < 0) or not -data.shape[axis] <= b < data.shape[axis]:
                 return None
@@ -104,7 +105,8 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
 
 
 def _join(call: OpCall) -> list[Values] | None:
-    """CONCATENATION; operands of another quantisation are requantised by LiteRT alone."""
+    """CONCATENATION. Only LiteRT requantizes operands whose quantization differs, and only for
+    uint8."""
     kinds = {quantisation(t) for t in (*call.op.operands(), call.result)}
     if call.op.options.activation or (len(kinds) > 1 and call.result.type_name == "uint8"):
         return None
@@ -209,7 +211,7 @@ def _broadcast(call: OpCall) -> list[Values]:
 
 
 def _of_shape(call: OpCall) -> list[Values]:
-    """SHAPE and RANK: known whatever the operand holds."""
+    """SHAPE and RANK: known, because they depend on the operand's shape only."""
     shape = call.tensor(0).shape or ()
     numbers = shape if call.op.kind == "SHAPE" else len(shape)
     return [Values(np.array(numbers, DTYPES[call.result.type_name]), True).reshape(call.shape)]
@@ -235,7 +237,7 @@ def _mirror(call: OpCall) -> list[Values] | None:
 
 
 def reads_shape_alone(op: Op) -> bool:
-    """Whether an operator does not read what its operand holds."""
+    """Whether an operator reads only the shape of its operand."""
     return op.kind in ("SHAPE", "RANK")
 
 

@@ -1,7 +1,7 @@
-"""What an operator computes by, besides its operands: options, types and quantisation, as keys.
+"""The parameters of an operator besides its operands: options, types and quantization, as keys.
 
-Two operators have equal keys only if they compute the same function of equal elements. Where a
-tensor lies, what it is called and how large it is are no part of it.
+Two operators have equal keys only if they compute the same function of equal elements. A key does
+not include where a tensor lies, its name or its size.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Quantisation = tuple[str, tuple[float, ...], tuple[int, ...], int]
 
 
 def quantisation(tensor: Tensor | None) -> Quantisation | None:
-    """Type, scales, zero points and the axis along which they differ; one zero point stands for
-    many that are equal."""
+    """Type, scales, zero points and the axis along which these vary. Zero points that are all equal
+    are given once."""
     if tensor is None:
         return None
     own = tensor.quantization
@@ -30,7 +30,8 @@ def quantisation(tensor: Tensor | None) -> Quantisation | None:
 
 
 def options(op: Op, *left_out: str) -> tuple[tuple[str, Any], ...]:
-    """All options that are not 0, by the schema's names. left_out: in our words."""
+    """All options that are not 0, by the schema's names. left_out: the names (as in
+    `model.options`) of options to leave out."""
     unwanted = {field_name(name) for name in left_out}
     fields = op.options.fields().items()
     plain = {name: _plain(value) for name, value in fields if name not in unwanted}
@@ -42,13 +43,14 @@ def _plain(value: Any) -> Any:
 
 
 def all_of(op: Op, tensors: Iterable[Tensor | None], *left_out: str) -> tuple[object, ...]:
-    """Kind, options and the quantisation of tensors: the key of an operator that computes each
-    element alike."""
+    """Kind, options and quantization of the tensors: the key of an operator that computes every
+    element in the same way."""
     custom = b"" if op.custom_options is None else op.custom_options.tobytes()
-    name = op.kind, op.code.custom or ""  # a custom operator may be called as a builtin
+    name = op.kind, op.code.custom or ""  # a custom operator may have the name of a builtin
     return name, options(op, *left_out), custom, tuple(quantisation(t) for t in tensors)
 
 
 def is_float(tensor: Tensor) -> bool:
-    """Whether sums of it are rounded at every step, so that their order matters."""
+    """Whether the type is floating point: sums are rounded at every step, so their order
+    matters."""
     return tensor.type_name in ("float32", "float64", "float16", "bfloat16")

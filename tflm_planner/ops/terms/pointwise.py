@@ -1,7 +1,8 @@
-"""Terms of operators that compute each element of the elements at the same place.
+"""Terms of operators that compute each element from the elements at the same position.
 
-What is known of all operands is computed: counters and comparisons of loops, arithmetic of shapes.
-Everything else is mixed: by kind, options, and the quantisation of operands and result.
+If all operands are known integers, the numbers are computed: counters and comparisons of loops,
+arithmetic of shapes. All else is mixed by a key of kind, options, and quantization of operands and
+result.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _COMPUTED: dict[str, Callable[..., Array]] = {
 
 
 def pointwise(call: OpCall) -> list[Values] | None:
-    """Every operator of KINDS."""
+    """The rule of every operator in KINDS."""
     values = _compute(call)
     if values is None and call.op.kind in ("QUANTIZE", "CAST"):
         values = _pass_through(call)
@@ -48,8 +49,9 @@ def pointwise(call: OpCall) -> list[Values] | None:
 
 
 def _is_alike_everywhere(call: OpCall) -> bool:
-    """Whether each element is computed alike, of the elements that broadcasting pairs it with. Not
-    where channels have scales of their own, and not where SELECT chooses whole rows."""
+    """Whether every element is computed in the same way, from the elements that broadcasting pairs
+    with it. That does not hold if channels have scales of their own, or if SELECT chooses whole
+    rows."""
     tensors = (*call.op.operands(), *call.op.outputs)
     by_channel = any(t.quantization.is_per_channel for t in tensors)
     by_row = call.op.kind == "SELECT" and len({v.shape for v in call.operands if v}) > 1
@@ -57,7 +59,7 @@ def _is_alike_everywhere(call: OpCall) -> bool:
 
 
 def _compute(call: OpCall) -> Values | None:
-    """Integers computed of integers that are known."""
+    """The result computed from known integers; None if not all operands are known integers."""
     operands = [v for v in call.operands if v is not None]
     integers = all(t.type_name in _INTEGERS for t in (*call.op.operands(), *call.op.outputs))
     if not integers or not all(v.known for v in operands) or call.op.options.activation:
@@ -73,14 +75,14 @@ def _compute(call: OpCall) -> Values | None:
 
 
 def _pass_through(call: OpCall) -> Values | None:
-    """From one type and quantisation to the same."""
+    """QUANTIZE or CAST to the same type and quantization changes nothing; None for any other."""
     same = quantisation(call.tensor(0)) == quantisation(call.result)
     return call.values(0).reshape(call.shape) if same else None
 
 
 def _mask(call: OpCall) -> Values | None:
-    """Integers multiplied by a known mask of zeros and ones at scale one: left as they are, or
-    what stands for zero."""
+    """Quantized integers multiplied by a known mask of zeros and ones with scale 1: each element
+    stays as it is, or becomes the zero point. None for any other MUL."""
     for data, mask in ((0, 1), (1, 0)):
         scales = call.tensor(data).quantization.single, call.tensor(mask).quantization.single
         ones = call.values(mask)
@@ -98,7 +100,7 @@ def _mask(call: OpCall) -> Values | None:
 
 
 def _mix(call: OpCall) -> Values:
-    """Operands mixed one by one, each by its place, then together."""
+    """Mix each operand by its index, add them up, and mix the sum."""
     name = all_of(call.op, (*call.op.inputs, *call.op.outputs))
     together: Residues | None = None
     if len(call.operands) == 1:

@@ -16,7 +16,7 @@ _WEIGHTS = ("int4", *_TYPES)
 
 
 def fully_connected(call: OpCall) -> list[Values] | None:
-    """FULLY_CONNECTED: rows of the operand against rows of the weights."""
+    """FULLY_CONNECTED: products of rows of the operand with rows of the weights."""
     if not call.has(1) or not _are_summed(call) or len(call.tensor(1).shape or ()) != 2:
         return None
     if call.op.options.has_shuffled_weights:
@@ -42,7 +42,7 @@ def _are_summed(call: OpCall) -> bool:
 
 
 def _by_computed_weights(call: OpCall, data: Residues) -> list[Values] | None:
-    """Weights that are activations: products of two terms."""
+    """FULLY_CONNECTED whose weights are not constant: sums of products of two terms."""
     if call.has(2) and not call.values(2).known:
         return None
     bias = call.tensor(2).type_name if call.has(2) else None
@@ -65,7 +65,8 @@ def _product_keys(call: OpCall, *name: object) -> mixing.Words:
 
 
 def _in_order(call: OpCall, data: Residues) -> Residues:
-    """For sums of floats, whose order counts: every place of the last axis by its own factor."""
+    """For floats, multiply every position of the last axis by its own factor, since the order of
+    their sums matters. Integers stay as they are."""
     if not is_float(call.tensor(0)):
         return data
     places = call.symbols.of_name((data.shape[-1],), "place in a sum").data
@@ -73,7 +74,7 @@ def _in_order(call: OpCall, data: Residues) -> Residues:
 
 
 def batch_matmul(call: OpCall) -> list[Values] | None:
-    """BATCH_MATMUL: products of two terms, either of them turned or not."""
+    """BATCH_MATMUL: sums of products of two terms, each of which may be transposed."""
     ranks = [len(call.values(i).shape) for i in (0, 1)]
     if min(ranks) < 2 or not _are_summed(call) or len(call.shape) < max(ranks):
         return None

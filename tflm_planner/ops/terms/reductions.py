@@ -1,4 +1,4 @@
-"""Terms of reductions over axes, and of operators that look at all of a row, as SOFTMAX does."""
+"""Terms of reductions over axes, and of operators on whole rows, such as SOFTMAX."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _OF_ROWS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
 
 
 def reduction(call: OpCall) -> list[Values] | None:
-    """MEAN and SUM of integers are sums; everything else is a set of mixed elements. Floats count
-    their order."""
+    """MEAN and SUM of integers are sums of elements. Other reductions of integers are sums of mixed
+    elements, that is, sets. For floats each element is mixed with its place, since their order
+    matters."""
     axes = call.values(1)
     data = call.values(0)
     if not axes.known or not data.shape:
@@ -36,20 +37,20 @@ def reduction(call: OpCall) -> list[Values] | None:
     call.check_declared(_left(call, data.shape, over))
     count = int(np.prod([data.shape[a] for a in over]))
     ends = quantisation(call.tensor(0)), quantisation(call.result)
-    # Releases of TFLM have had kernels of their own for some axes, which round otherwise.
+    # Some releases of TFLM have special kernels for some axes, which round differently.
     form = len(data.shape), over, call.op.options.keeps_dims
     return [call.mix(sums, call.op.kind, count, form, *ends).reshape(call.shape)]
 
 
 def _left(call: OpCall, shape: tuple[int, ...], over: tuple[int, ...]) -> list[int]:
-    """What is left of a shape when some of its axes are reduced."""
+    """The shape after a reduction over some of its axes."""
     if call.op.options.keeps_dims:
         return [1 if a in over else n for a, n in enumerate(shape)]
     return [n for a, n in enumerate(shape) if a not in over]
 
 
 def _compute(call: OpCall) -> Values | None:
-    """The product of known integers: sizes of shapes."""
+    """REDUCE_PROD of known integers, such as sizes of shapes; None for any other reduction."""
     data = call.values(0)
     if call.op.kind != "REDUCE_PROD" or not data.known or data.data.dtype.kind != "i":
         return None
@@ -59,7 +60,7 @@ def _compute(call: OpCall) -> Values | None:
 
 
 def _by_place(call: OpCall, elements: Residues, over: tuple[int, ...]) -> Residues:
-    """Elements mixed by their place in the sum that they are a part of."""
+    """Elements, each mixed by its place within the sum to which it belongs."""
     shape = [n if a in over else 1 for a, n in enumerate(elements.shape[1:])]
     places: npt.NDArray[Any] = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
     words = mixing.keys(mixing.key("place in a reduction", call.op.kind), places)
@@ -67,7 +68,8 @@ def _by_place(call: OpCall, elements: Residues, over: tuple[int, ...]) -> Residu
 
 
 def of_rows(call: OpCall) -> list[Values] | None:
-    """Each element by itself and by all of its row, in its order: the last axis."""
+    """Each result is made from its own element and from all elements of its row (the last axis) in
+    order."""
     if not call.shape or call.values(0).shape != call.shape:
         return None
     elements = call.elements(0)

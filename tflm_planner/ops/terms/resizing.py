@@ -1,6 +1,6 @@
-"""Terms of resized images: which operand rows and columns a pixel is made of, and with which
-weights, as `ops.resize` has them; fixed point sums of integers, places of floats. Where places of
-floats are rounded, a pixel is made of its whole column or row."""
+"""Terms of resized images. `ops.resize` says from which rows and columns of the operand a pixel is
+made, and with which weights. If rounding in floating point makes that uncertain, the pixel is a
+hash of its whole column or row."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def resize_image(call: OpCall) -> list[Values] | None:
 
 
 def _taps_of(resize: Resize) -> list[Taps]:
-    """What each row is made of; (0, 0, 0) where that is not known."""
+    """The taps of each row of the result; (0, 0, 0) where they are unknown."""
     return [resize.taps(i) or (0, 0, Fraction(0)) for i in range(resize.out)]
 
 
 def _along(call: OpCall, elements: Residues, resize: Resize, axis: int) -> Residues:
-    """Rows of the result of rows of the operand, or columns."""
+    """Resize along one axis: rows of the result from rows of the operand, or columns from
+    columns."""
     result = _between(call, elements, _taps_of(resize), axis)
     for i in range(resize.out):
         if resize.taps(i) is None:
@@ -50,14 +51,15 @@ def _along(call: OpCall, elements: Residues, resize: Resize, axis: int) -> Resid
 
 
 def _of_all(call: OpCall, elements: Residues, resize: Resize, axis: int, row: int) -> Residues:
-    """A row that floating point rounds to nobody knows what: a hash of all, by their places."""
+    """A row of the result whose taps are unknown because of rounding: a hash of all rows with their
+    places."""
     places = np.arange(resize.size).reshape(-1, *[1] * (elements.ndim - 1 - axis))
     words = mixing.keys(mixing.key("rounded", resize, row), places)
     return field.total(call.mixer.mix(elements, words), (axis,))
 
 
 def _between(call: OpCall, elements: Residues, taps: list[Taps], axis: int) -> Residues:
-    """Sums of two neighbours along an axis, weighted."""
+    """Weighted sums of two neighbouring rows or columns."""
     low = np.take(elements, [t[0] for t in taps], axis)
     high = np.take(elements, [t[1] for t in taps], axis)
     shape = [LANES, 1, 1, 1, 1]
@@ -68,7 +70,8 @@ def _between(call: OpCall, elements: Residues, taps: list[Taps], axis: int) -> R
 
 
 def _weights(call: OpCall, weights: list[Fraction]) -> Residues:
-    """Integers as they are (thousands and twenty-fourths); those of floats by name, 0 as 0."""
+    """Weights as field elements. For integer images they are fixed-point integers in units of
+    1/1024. For float images each weight has an element of its own, and 0 is 0."""
     if not is_float(call.tensor(0)):
         numbers = np.array([int(w * _ONE) for w in weights], np.int64)
         return np.broadcast_to(field.residues_of(numbers), (LANES, len(weights)))

@@ -1,4 +1,4 @@
-"""What sums of products have in common: factors, and keys by which each channel is mixed."""
+"""What the rules for sums of products share: factors, and the keys that mix each channel."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ GEOMETRY = (
     "padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor",
     "depth_multiplier", "keep_num_dims", "asymmetric_quantize_inputs",
 )  # fmt: skip
-"""Options of sums that say which elements are summed up, or nothing where all types are integers:
-terms have them in the sums themselves."""
+"""Options that keys leave out. Some decide which elements are summed up, so that the sums already
+depend on them; the others have no effect for integers."""
 
 
 def _rescaling(op: Op, scales: tuple[float, ...]) -> str:
-    """How scales become one factor of integers: FULLY_CONNECTED with one scale for all channels
-    rounds the product of two scales to 24 bits first, which no other kernel does."""
+    """How kernels make one integer factor from the scales. FULLY_CONNECTED with one scale for all
+    channels first rounds the product of two scales to 24 bits, which no other kernel does."""
     return "of a product" if op.kind == "FULLY_CONNECTED" and len(scales) == 1 else "of a channel"
 
 
 def factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
-    """The known weights of a sum as factors: integers less their zero point, as they are; floats
-    as field elements (an axis of lanes before theirs) that also tell the place in the sum, since
-    sums of floats count their order.
+    """The known weights of a sum as factors. Integer weights are small integers, minus their zero
+    point. Float weights are field elements (with a first axis of lanes) that also depend on the
+    place in the sum, since the order of float sums matters.
 
-    `last`: 3 for filters (Co, .., Ci), whose sums run over all axes but the first; 2 for
-    depthwise ones (1, Kh, Kw, Co), whose sums run over all axes but the last."""
+    `last`: 3 for filters (Co, .., Ci), whose sums run over all axes but the first; 2 for depthwise
+    filters (1, Kh, Kw, Co), whose sums run over all axes but the last."""
     return call.remember("factors", lambda: _factors(call, operand, last))
 
 
@@ -50,8 +50,9 @@ def _factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
 
 
 def channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:
-    """How each channel's sum becomes a result: by the scales of all three, the bias and the
-    activation. None where weights or bias are computed, or zero points differ by channel."""
+    """The keys that turn each channel's sum into a result: made from the quantization of data,
+    weights and result, the bias and the activation. None if weights or bias are not known, or if
+    zero points differ by channel. data, weights, bias: indices of the operands."""
     return call.remember("keys", lambda: _channel_keys(call, data, weights, bias))
 
 

@@ -1,7 +1,8 @@
-"""What a tensor holds while terms are computed: numbers that are known, or field elements.
+"""The values of a tensor while a model runs on terms: known numbers, or field elements.
 
-Known are constants, and what is computed of them alone: shapes, counters, indices, tables. They
-decide where loops end and which rows are taken. Everything that depends on an input is a term.
+Constants are known, and so are values computed from constants alone: shapes, counters, indices,
+tables. They decide when loops end and which rows are taken. Everything that depends on an input is
+a term.
 """
 
 from __future__ import annotations
@@ -31,30 +32,31 @@ DTYPES = {
 
 
 class InexpressibleError(Exception):
-    """Why a model cannot be written as terms; nothing is then said of it."""
+    """A model cannot be expressed as terms, so that the proof makes no statement on it. The text
+    says why."""
 
 
 class OutsideError(InexpressibleError):
-    """An operator takes what its operand does not have. In a result it is a fault, for the original
-    did not."""
+    """An operator reads outside of its operand. In a result that is an error, since the original
+    does not."""
 
 
 class MisdeclaredError(OutsideError):
-    """A result is declared in another shape than its operands say. Runtimes take one or the
-    other."""
+    """A result is declared with another shape than its operands give. Some runtimes use one, some
+    the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Elements of one tensor. data: known numbers of the tensor's shape; or field elements, with
-    an axis of lanes before it."""
+    """Elements of one tensor. known: whether `data` holds numbers. data: known numbers in the
+    tensor's shape, or field elements with a first axis of lanes before that shape."""
 
     data: Array
     known: bool
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Without lanes."""
+        """The shape without the axis of lanes."""
         return self.data.shape if self.known else self.data.shape[1:]
 
     @property
@@ -63,7 +65,8 @@ class Values:
         return self.data.size if self.known else self.data.size // LANES
 
     def reshape(self, shape: tuple[int, ...]) -> Values:
-        """The same elements in another shape. InexpressibleError if they are not as many."""
+        """The same elements in another shape. Raises InexpressibleError if that shape has another
+        number of elements."""
         if shape == self.shape:
             return self
         if math.prod(shape) != self.size:
@@ -71,13 +74,15 @@ class Values:
         return Values(self.data.reshape(shape if self.known else (LANES, *shape)), self.known)
 
     def move(self, move: Callable[[Array], Array]) -> Values:
-        """Elements moved by a function of arrays (it must only move), lane by lane."""
+        """Elements moved by a function of arrays, lane by lane. The function must only move
+        elements."""
         if self.known:
             return Values(np.asarray(move(self.data)), True)
         return Values(np.stack([move(lane) for lane in self.data]), False)
 
     def is_same_as(self, other: Values) -> bool:
-        """Whether every operator makes the same of both: bit by bit, of one type and shape."""
+        """Whether both are equal bit by bit, with the same type and shape, so that every operator
+        computes the same from either."""
         a, b = self.data, other.data
         if a is b:
             return self.known == other.known
@@ -86,14 +91,14 @@ class Values:
         return a.tobytes() == b.tobytes() if self.known else bool((a == b).all())
 
     def at(self, index: tuple[Any, ...]) -> Values:
-        """Elements at an index of numpy's basic kind."""
+        """The elements at a basic index of numpy (slices and integers)."""
         if self.known:
             return Values(np.asarray(self.data[index]), True)
         return Values(self.data[(slice(None), *index)], False)
 
 
 class Symbols:
-    """Field elements that stand for numbers, and for what only has a name."""
+    """Makes field elements that stand for numbers, and for named things such as inputs."""
 
     def __init__(self, mixer: Mixer) -> None:
         self._mixer = mixer
@@ -106,7 +111,8 @@ class Symbols:
         return self._mixer.elements(mixing.keys(mixing.key("number", kind), numbers))
 
     def of_numbers(self, numbers: Array) -> Residues:
-        """Numbers by their values: integers of all types alike, floats by their bits."""
+        """The elements of numbers. Equal integers of all types give equal elements; floats are told
+        apart by their bits."""
         small = numbers.dtype.kind in "iu" and numbers.dtype.itemsize == 1
         if small or numbers.dtype.kind == "b":
             return self._bytes[:, numbers.astype(np.int64) + 128]
@@ -114,35 +120,37 @@ class Symbols:
             numbers = numbers.astype(np.int64)
         if numbers.size != 1:
             return self._table(numbers)
-        name = numbers.dtype.str, numbers.tobytes()  # zero points, counters: again and again
+        name = numbers.dtype.str, numbers.tobytes()  # zero points and counters recur
         if name not in self._single:
             self._single[name] = self._table(numbers.reshape(()))
         return self._single[name].reshape(LANES, *numbers.shape)
 
     def of_number(self, number: float) -> Residues:
-        """One number: LANES residues."""
+        """The element of one number: LANES residues."""
         kind = np.float64 if isinstance(number, float) else np.int64
         return self.of_numbers(np.array(number, kind))
 
     def of_name(self, shape: tuple[int, ...], *name: object) -> Values:
-        """A symbol for each element of a tensor."""
+        """A symbol for each element of a tensor of this shape, made from the name and the
+        position."""
         count = math.prod(shape)
         words = mixing.keys(mixing.key(*name), mixing.positions(count))
         return Values(self._mixer.elements(words).reshape(LANES, *shape), False)
 
     def of_constant(self, tensor: Tensor) -> Values:
-        """The numbers of a constant, always the same object. InexpressibleError as `constant`."""
+        """The numbers of a constant, always as the same object. Raises InexpressibleError as
+        `constant` does."""
         if tensor not in self._constants:
             self._constants[tensor] = Values(constant(tensor), True)
         return self._constants[tensor]
 
     def elements(self, values: Values) -> Residues:
-        """Field elements of what may be known."""
+        """Values as field elements, whether they are known numbers or not."""
         return self.of_numbers(values.data) if values.known else values.data
 
 
 def constant(tensor: Tensor) -> Array:
-    """The numbers of a constant. InexpressibleError for those that nobody here can read."""
+    """The numbers of a constant. Raises InexpressibleError if they cannot be read here."""
     data, dtype = tensor.buffer.data, DTYPES.get(tensor.type_name)
     if tensor.is_sparse or tensor.external_data or data is None or dtype is None:
         raise InexpressibleError(f"the bytes of {tensor.name!r} ({tensor.type_name}) are not read")
@@ -153,4 +161,4 @@ def constant(tensor: Tensor) -> Array:
     if tensor.type_name == "int4":
         return unpack_int4(raw, shape)
     numbers = raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
-    return numbers.astype(dtype, copy=False)  # the bytes of the file themselves
+    return numbers.astype(dtype, copy=False)  # where types agree, these are the bytes of the file

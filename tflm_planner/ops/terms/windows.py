@@ -1,12 +1,12 @@
 """Terms of operators that slide a window: convolutions and pools.
 
     CONV_2D            sum of weight * (x - zero point), mixed by scales, bias, activation
-    MAX_POOL_2D        sum of mixed x (a set: the order does not count), mixed
-    AVERAGE_POOL_2D    sum of x, mixed by how many there were
+    MAX_POOL_2D        sum of mixed x (a set: the order does not matter), mixed
+    AVERAGE_POOL_2D    sum of x, mixed by their number
 
-Outside of the image there is nothing to add: padding by SAME, by PAD of the zero point or by rows
-cut off again is the same. The least number adds nothing to a maximum. Sums of floats count their
-order: every place in the window has factors of its own.
+Positions outside of the image add 0 to a sum, so that SAME padding, PAD with the zero point, and
+extra rows that are cut off give the same terms. In a maximum, the least number of the type adds 0.
+The order of float sums matters, so every place in the window has its own factors.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from tflm_planner.ops.terms.values import Values, constant
 from tflm_planner.ops.window import Window, sliding_window
 
 _MOST_BYTES = 1 << 22
-"""Of windows laid out side by side at a time."""
+"""Bytes of windows that are laid out side by side at a time."""
 _CACHED = 1 << 16
-"""Elements of a result that are summed up at a time."""
+"""Elements of a result that are computed at a time, so that they fit a core's cache."""
 
 
 def _plain_window(call: OpCall) -> Window | None:
-    """The window of an operator that is computed here."""
+    """The window of an operator whose types are summed here; else None."""
     window = sliding_window(call.op)
     return window if _is_plain(call) else None
 
 
 def convolution(call: OpCall) -> list[Values] | None:
-    """CONV_2D, also in groups."""
+    """CONV_2D, also grouped."""
     window = _plain_window(call)
     if window is None:
         return None
@@ -63,8 +63,8 @@ def convolution(call: OpCall) -> list[Values] | None:
 
 
 def _is_plain(call: OpCall) -> bool:
-    """Whether operand, filter and result are of types that are summed up as they are. Kernels take
-    no notice of a filter's zero point, which must be 0."""
+    """Whether operand and filter have types whose sums are computed here. The filter's zero point
+    must be 0, because kernels ignore it."""
     kinds = call.tensor(0).type_name, call.tensor(1).type_name
     return kinds == ("float32", "float32") or (
         kinds[0] in ("int8", "int16")
@@ -95,13 +95,13 @@ def _product(window: Window, image: Residues, weights: npt.NDArray[Any]) -> Resi
 
 
 def _lay_out(window: Window, image: Residues, start: int, stop: int) -> Residues:
-    """The windows of some rows of the result, each in one line."""
+    """The windows of rows [start, stop) of the result, each flattened into one row."""
     taps = [tap[:, :, start:stop] for _, tap in _taps(window, image)]
     return taps[0] if len(taps) == 1 else np.concatenate(taps, -1)
 
 
 def _pad(image: Residues, window: Window) -> Residues:
-    """The image with zeros around it, as far as windows reach."""
+    """The image padded with zeros as far as windows reach."""
     ends: list[tuple[int, int]] = []
     for axis in (0, 1):
         reach = (window.kernel[axis] - 1) * window.dilation[axis] + 1
@@ -113,13 +113,14 @@ def _pad(image: Residues, window: Window) -> Residues:
     lanes, batch, height, width, channels = image.shape
     (top, bottom), (left, right) = ends
     room = lanes, batch, top + height + bottom, left + width + right, channels
-    padded = np.zeros(room, image.dtype)  # for a few rows `np.pad` costs more than the copy
+    padded = np.zeros(room, image.dtype)  # `np.pad` is slow for a few rows
     padded[:, :, top : top + height, left : left + width] = image
     return padded
 
 
 def _taps(window: Window, image: npt.NDArray[Any]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """What every output pixel reads at each place of its window, with the number of the place."""
+    """Yield, for each place of the window, its index and the image elements that every output pixel
+    reads there."""
     (rows, columns), (down, across) = window.output, window.stride
     for i in range(window.kernel[0]):
         for j in range(window.kernel[1]):
@@ -135,7 +136,7 @@ def _taps(window: Window, image: npt.NDArray[Any]) -> Iterator[tuple[int, npt.ND
 
 
 def depthwise(call: OpCall) -> list[Values] | None:
-    """DEPTHWISE_CONV_2D: every channel by itself, several times if it has a multiplier."""
+    """DEPTHWISE_CONV_2D: every channel separately, repeated by the depth multiplier."""
     window = _plain_window(call)
     if window is None:
         return None
@@ -159,14 +160,14 @@ def depthwise(call: OpCall) -> list[Values] | None:
 
 
 def _lines(window: Window, image: Residues, start: int, stop: int) -> Residues:
-    """The rows of an image that some rows of the result read."""
+    """The rows of an image that rows [start, stop) of the result read."""
     reach = (window.kernel[0] - 1) * window.dilation[0] + 1
     down = window.stride[0]
     return image[:, :, start * down : (stop - 1) * down + reach]
 
 
 def _weigh(window: Window, lines: Residues, weights: npt.NDArray[Any]) -> Residues:
-    """Sums of places of windows over rows of an image, each channel by its own weights."""
+    """Weighted sums over all places of the window, with separate weights for each channel."""
     shape = LANES, window.batch, *window.output, window.channels[1]
     if weights.ndim == 3:
         sums = np.zeros(shape, np.int64)
@@ -179,7 +180,7 @@ def _weigh(window: Window, lines: Residues, weights: npt.NDArray[Any]) -> Residu
 
 
 def average_pool(call: OpCall) -> list[Values] | None:
-    """AVERAGE_POOL_2D: the sum of what lies inside, and how many those are."""
+    """AVERAGE_POOL_2D: the sum of the elements inside the image, mixed by their number."""
     window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
         return None
@@ -205,7 +206,7 @@ def _factor(call: OpCall, place: int) -> Residues:
 
 
 def max_pool(call: OpCall) -> list[Values] | None:
-    """MAX_POOL_2D: the set of what lies inside."""
+    """MAX_POOL_2D: the set of the elements inside the image."""
     window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
         return None
@@ -231,11 +232,11 @@ def _ends(call: OpCall) -> tuple[object, ...]:
 
 def transposed_convolution(call: OpCall) -> list[Values] | None:
     """TRANSPOSE_CONV: every input pixel adds to a window of the result. Operands: the result's
-    shape (TFLM takes the declared one instead, also where an input says it), filter
-    (Co, Kh, Kw, Ci), data, bias."""
+    shape (TFLM uses the declared shape instead, even if this operand is an input), filter (Co, Kh,
+    Kw, Ci), data, bias."""
     if not call.values(1).known or len(call.shape) != 4:
         return None
-    if call.values(0).known:  # LiteRT takes what it says
+    if call.values(0).known:  # LiteRT uses this operand
         call.check_declared([int(n) for n in call.values(0).data])
     kinds = call.tensor(2).type_name, call.tensor(1).type_name
     words = channel_keys(call, 2, 1, 3)
@@ -265,7 +266,8 @@ def transposed_convolution(call: OpCall) -> list[Values] | None:
 def _cut(
     call: OpCall, sums: npt.NDArray[np.int64], kernel: list[int], strides: tuple[int, int]
 ) -> npt.NDArray[np.int64] | None:
-    """The part of all sums that the result declares: behind the padding, zeros beyond."""
+    """The part of the sums that belongs to the declared result: after the padding is cut off, and
+    with zeros beyond the last sum."""
     sizes, lows = call.shape[1:3], list[int]()
     for size, k, stride in zip(sizes, kernel, strides, strict=True):
         covered = size if call.op.options.padding == SAME_PADDING else size - k + 1

@@ -1,5 +1,5 @@
-"""One model on many boards.
+"""Compares what one model needs on many boards.
 
-compare_boards: boards -> sorts of firmware -> cells, of which some need `planned_cells`
-cell_search: which cells are looked for, and what that may cost
+compare_boards: boards -> kinds of firmware -> cells, some of which need `planned_cells`
+cell_search: which cells are computed, and how
 """

@@ -1,4 +1,4 @@
-"""Which cells of a comparison are looked for, and what that may cost."""
+"""Which cells of a comparison are computed, and how."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tflm_planner.support.stopping import Stop
 
 @dataclass(frozen=True)
 class CellSearch:
-    """columns: kinds of cells, "stock" first. workers: processes of a search. stop: may end it."""
+    """How to compute the cells of a comparison. columns: the kinds of cells, "stock" first. stop:
+    can end searches. workers: the number of processes of a search."""
 
     columns: tuple[RungKind, ...]
     stop: Stop

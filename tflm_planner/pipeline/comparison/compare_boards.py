@@ -1,11 +1,11 @@
-"""One model on many boards: what it needs on each, as it is and planned.
+"""Compares what one model needs on many boards, as it is and planned.
 
-    boards --kernel_twin--> a few sorts of firmware --plan, search--> cells, shared by their boards
+    boards --kernel_twin--> a few kinds of firmware --plan, search--> cells, shared by their boards
 
-Order and plan take a fraction of a second for each sort of firmware; tiles, more operators and the
-lean library with tiles are searched only where that was asked for. Plans are made, read back
-and validated as for a file (`planned_cells`), but not run: nothing is written. It must not know how
-cells are shown.
+Order and plan take a fraction of a second for each kind of firmware. Tiles, more operators, and
+tiles with the lean library are searched only on request. Plans are made, read back and validated as
+for a file (`planned_cells`), but they are neither run nor written. It must not know how cells are
+shown.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.targets import Target, kernel_twin
 
 AS_IS: tuple[RungKind, ...] = ("stock",)
-"""The model as it came: at once, and in a browser."""
+"""Only the unchanged model, which is computed at once, also in a browser."""
 QUICK: tuple[RungKind, ...] = ("stock", "plan", "lean")
-"""Kinds of cells that need no search: the lean library takes the plan that was made without it."""
+"""The kinds of cells that need no search. For the lean library, the plan made for stock TFLM is
+evaluated."""
 WITH_TILES: tuple[RungKind, ...] = ("stock", "plan", "tiles", "lean")
 ALL: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean")
-"""Here lean firmware has tiles and loops of its own."""
+"""With these columns, tiles and loops are also searched for lean firmware."""
 _UNPROVED = "figures are those of plans that were made and checked, not run; `tflm-plan IN` proves"
 
 
 def compare(data: bytes, source: str, targets: Sequence[Target], search: CellSearch) -> Comparison:
-    """The model in `data`, whose name is `source`, on all of these targets. Raises ModelError where
-    it cannot be read."""
+    """Compare the model in `data`, named `source`, on these targets. Raises ModelError if it cannot
+    be read."""
     cells_by_twin: dict[Target, tuple[Cell, ...]] = {}
     rows: list[TargetRow] = []
     for target in targets:
@@ -46,7 +47,7 @@ def compare(data: bytes, source: str, targets: Sequence[Target], search: CellSea
 
 
 def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
-    """The cells of all targets that have these kernels."""
+    """The cells that all targets with these kernels share."""
     model, arena = arena_in(data, target)
     stock = Cell.of("stock", arena, len(data))
     if search.columns == AS_IS:
@@ -54,7 +55,7 @@ def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
     if cannot_run(model.ops(), target):
         return tuple(replace(stock, kind=kind) for kind in search.columns)
     from tflm_planner.pipeline.comparison.planned_cells import (
-        PlannedCells,  # the searches, and numpy
+        PlannedCells,  # it imports the searches, and numpy
     )
 
     cells = [stock, *PlannedCells(data, target, search).cells()]

@@ -1,4 +1,4 @@
-"""The cells of a comparison that need a plan or a search: for the kernels of one target."""
+"""Computes the cells that need a plan or a search, for the kernels of one target."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _NOT_LEAN = "the lean library is not for these kernels"
 
 @dataclass(frozen=True)
 class PlannedCells:
-    """A model to be planned for the kernels of one target, as far as a search asks for it."""
+    """A model to be planned for the kernels of one target. search: which cells to compute."""
 
     data: bytes
     target: Target
     search: CellSearch
 
     def cells(self) -> Iterator[Cell]:
-        """All cells but that of the model as it is; of two of a kind the later one counts."""
+        """Yield all cells except that of the unchanged model. If a kind comes twice, the later cell
+        counts."""
         try:
             reference, _ = without_wrong_plan(
                 self.data, read_model(self.data), kernels_of(self.target)
@@ -48,14 +49,15 @@ class PlannedCells:
         yield from self._searched_cells(session, options)
 
     def _lean(self, planned: PlannedFile) -> Cell:
-        """The very plan that was made, on lean firmware."""
+        """The same plan evaluated on lean firmware."""
         if not can_be_lean(self.target):
             return Cell("lean", remark=_NOT_LEAN)
         model, arena = on_lean_firmware(planned, self.target)
         return Cell.of("lean", arena, len(write_model(model)), at_most=True)
 
     def _searched_cells(self, session: PlanningSession, plain: PlanOptions) -> Iterator[Cell]:
-        """What searches find, as far as it could be proved here."""
+        """Yield the cells that need a search. Only tilings that could be proved here are
+        searched."""
         tiles = TilePermission(workers=self.search.workers)
         if "tiles" in self.search.columns:
             yield self._searched_cell("tiles", session, replace(plain, tiles=tiles))
@@ -71,7 +73,7 @@ class PlannedCells:
     def _searched_cell(
         self, kind: RungKind, session: PlanningSession, options: PlanOptions
     ) -> Cell:
-        """What one search comes to."""
+        """The cell of one search."""
         kernels = options.memory.kernels
         self.search.on_progress(f"searching for {kind} on {kernels.target.id}")
         prover = Prover(

@@ -1,4 +1,4 @@
-"""What each further permission reaches, as the rungs of a ladder, with the command for each.
+"""Computes what arena each further permission reaches: rungs of a ladder, each with a command.
 
     as it was             122,012 B
     order and plan         91,180 B
@@ -6,12 +6,12 @@
     more operators                            tflm-plan in.tflite --firmware more-ops
     lean                                      tflm-plan in.tflite --firmware lean
 
-A rung allows all that the rungs above it allow. Where the model fits, or nothing says what it must
-fit, rungs beyond the permission have a figure only if it costs next to nothing; where it does not
-fit they are searched, one after the other, until one does. No figure is a guess: each is the arena
-of a plan that was made for it (further search may lower those that say "at most"), and one that is
-no lower than what was reached is left out. Advice never costs the plan that it is for: what cannot
-be planned has no figure.
+Each rung also allows everything that the rungs above it allow. If the model fits, or if there is no
+limit, rungs beyond the given permission have a figure only if it is cheap to compute. If the model
+does not fit, these rungs are searched one after the other until one fits. No figure is a guess:
+each is the arena of a plan that was made for it. (Further search may lower figures that say "at
+most".) A figure that is not lower than what was reached is left out. An error while planning a rung
+never loses the plan itself: the rung only has no figure.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop.split_input import can_stream
 
 _LITTLE_EFFORT = 0.05
-"""Effort of exact packing for a figure that an option reaches at least."""
+"""Effort of exact packing for figures that say "at most"."""
 _FIRMWARE_OPTION = "--firmware"
 
 PlanUnproved = Callable[[PlanOptions], PlannedFile]
-"""Plans the same model by other options, unproved."""
+"""Plans the same model with other options, without a proof."""
 
 
 @dataclass(frozen=True)
 class LadderParts:
-    """What a ladder is made of. data, model: the original. stock: its arena. options: of the plan
-    that was made. planned, search: the file that it came to, and how. source: the model's name in
-    commands. attempt: plans it by other options. on_progress: is told what is looked for. stop:
-    of the whole run."""
+    """The inputs of a ladder. data, model: the original. stock: its arena. options: the options of
+    the plan that was made. planned: the planned file. search: a summary of the search for it.
+    source: the model's name in commands. attempt: plans the model with other options. on_progress:
+    is told what is being searched. stop: the stop of the whole run."""
 
     data: bytes
     model: Model
@@ -72,25 +72,27 @@ class LadderParts:
 
     @property
     def arena(self) -> Arena:
-        """The arena that was reached."""
+        """The arena of the planned file."""
         return self.planned.inspection.arena
 
     @property
     def is_sought(self) -> bool:
-        """Whether something that fits is still looked for, by a run that may search at all."""
+        """Whether rungs are to be searched: the run may search, was not ended, and the file does
+        not fit yet."""
         limit = self.options.arena_limit
         if self.options.tiles is None:
             return False
         return limit is not None and self.arena.arena > limit and not self.stop.is_over
 
     def fits(self, arena: int | None) -> bool:
-        """Whether an arena of `arena` bytes is small enough."""
+        """Whether an arena of `arena` bytes is within the limit. False without a limit or an
+        arena."""
         limit = self.options.arena_limit
         return limit is not None and arena is not None and arena <= limit
 
 
 def ladder(parts: LadderParts) -> tuple[Rung, ...]:
-    """The rungs, the original first; by Ctrl-C those found until then."""
+    """The rungs, the original first. After Ctrl-C, those that were found by then."""
     rungs: list[Rung] = []
     try:
         with parts.stop.after_proof():
@@ -112,8 +114,8 @@ def _rungs(parts: LadderParts) -> Iterator[Rung]:
 
 
 def smaller_file(parts: LadderParts) -> SmallerFile | None:
-    """What --strip makes of the file, where that is larger than the board's flash; None where it is
-    not, or was stripped already."""
+    """The file's size with --strip, and the command. None if the file fits the board's flash, or
+    was stripped already."""
     search, planned = parts.options.memory, parts.planned
     board = search.kernels.target.board
     if board is None or len(planned.data) <= board.flash or search.strip != "nothing":
@@ -126,7 +128,7 @@ def smaller_file(parts: LadderParts) -> SmallerFile | None:
 
 
 def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[Rung]:
-    """The rungs that were permitted."""
+    """Yield the rungs that the given permission allows."""
     planned, arena = parts.planned, parts.arena.arena
     plain = arena if parts.search.plain is None else parts.search.plain
     is_changed = planned.tiled or arena < plain
@@ -147,7 +149,7 @@ def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[R
 
 
 def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
-    """The smallest result that needs no further operator, if the search also found one."""
+    """Yield the smallest result that needs no further operators, if the search found one."""
     front = search.front
     if front is None or front.objective != "arena":
         return
@@ -158,7 +160,8 @@ def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
 
 
 def _beyond(parts: LadderParts, permission: TilePermission | None) -> Iterator[Rung]:
-    """What more could be permitted; searched until something fits, where nothing does yet."""
+    """Yield the rungs of further permissions. They are searched until one fits, if nothing fits
+    yet."""
     parts.on_progress("looking for what further permissions reach")
     is_sought = parts.is_sought
     searched = replace(permission or TilePermission(), spellings_only=False)
@@ -170,14 +173,15 @@ def _beyond(parts: LadderParts, permission: TilePermission | None) -> Iterator[R
 
 @dataclass(frozen=True)
 class _Step:
-    """A rung that was not taken. options: for its search. rung: what is known without one."""
+    """A rung beyond the permission. options: the options of its search. rung: what is known without
+    a search."""
 
     options: PlanOptions | StreamOptions
     rung: Rung
 
 
 def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
-    """The rungs beyond the permission, each with the options of those before it."""
+    """Yield the rungs beyond the permission. Each also has the options of the rungs before it."""
     options = replace(parts.options, verify=None, force=True, tiles=permission)
     words: tuple[str, ...] = ()
 
@@ -211,8 +215,8 @@ def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
 
 
 def _attempt(parts: LadderParts, step: _Step) -> Rung:
-    """Search this rung and return its figure. If the inputs alone exceed the limit, the rung is
-    returned unsearched, with a remark."""
+    """Search this rung and return it with its figure. If the inputs alone exceed the limit, the
+    rung is not searched and gets a remark."""
     limit, inputs = parts.options.arena_limit or 0, parts.planned.inspection.limits.input_bytes
     try:
         if not isinstance(step.options, StreamOptions) and inputs > limit:
@@ -228,8 +232,8 @@ def _attempt(parts: LadderParts, step: _Step) -> Rung:
 
 
 def _with_int8_ends(parts: LadderParts) -> int | None:
-    """Bytes of arena by order and plan where the conversions at the ends are dropped; None where
-    no plan can be made."""
+    """Bytes of arena with order and plan if the conversions at inputs and outputs are dropped. None
+    if no plan can be made."""
     model, options = clone(parts.model), parts.options.memory
     drop_conversions(model)
     try:
@@ -242,12 +246,12 @@ def _with_int8_ends(parts: LadderParts) -> int | None:
 
 
 def _with_same_plan_when_lean(parts: LadderParts) -> int:
-    """Bytes of arena of the very plan that was made, on lean firmware."""
+    """Bytes of arena of the same plan on lean firmware."""
     return on_lean_firmware(parts.planned, parts.options.target)[1].arena
 
 
 def _command(parts: LadderParts, *words: str) -> str:
-    """The command line that was given, with more permitted."""
+    """The given command line with further options."""
     return shlex.join((*given_command(parts.options, parts.source), *words))
 
 

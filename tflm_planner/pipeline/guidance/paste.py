@@ -1,12 +1,12 @@
-"""What goes into the firmware's source for a planned model: the arena, the operators, the TFLM that
-they need.
+"""Makes the lines to paste into the firmware's source for a planned model: the arena and the
+operators, with remarks on the TFLM that they need.
 
     constexpr int kTensorArenaSize = 57464;
     alignas(16) uint8_t tensor_arena[kTensorArenaSize];
     tflite::MicroMutableOpResolver<5> resolver;
     resolver.AddConv2D(); ...
 
-`tflm-plan export` writes the same as files. It must not know how the plan was found.
+`tflm-plan export` writes the same lines to files. It must not know how the plan was found.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tflm_planner.tflm.versions import (
 from tflm_planner.transforms.attach_plan import carried_plan
 
 _ARDUINO_LIBRARY = "arduino-2023"
-"""The TFLM version, and the target, of the library that Arduino's library manager offers."""
+"""The name of the TFLM version, and of the target, for the library in Arduino's library manager."""
 
 
 def paste_of(model: Model, arena: Arena, target: Target) -> Paste:
-    """The lines for a model and its arena; none where TFLM cannot run it."""
+    """The lines for a model and its arena; empty if TFLM cannot run the model."""
     if arena.cannot_run:
         return Paste()
     operators, remarks = _operators(model, target)
@@ -69,8 +69,8 @@ def _operators(model: Model, target: Target) -> tuple[list[str], list[str]]:
 
 
 def _versions(model: Model, target: Target) -> Iterator[str]:
-    """The oldest TFLM that has all features of the model, and whether the library of an Arduino
-    board is new enough."""
+    """Yield remarks on the oldest TFLM that has all features of the model and, for an Arduino
+    board, on whether Arduino's library is new enough."""
     days = {op.kind: since(op.kind) for op in model.ops()}
     if len(model.graphs) > 1 and carried_plan(model):
         days["plans of several sub-graphs"] = since_behaviour("plans_of_subgraphs")
@@ -85,7 +85,7 @@ def _versions(model: Model, target: Target) -> Iterator[str]:
 
 
 def _on_arduino(model: Model, target: Target, newest: date) -> str:
-    """Whether the library that Arduino's library manager has runs the model."""
+    """A remark on whether the library in Arduino's library manager runs the model."""
     day = day_of_version(_ARDUINO_LIBRARY)
     old = with_tflm(target, day.isoformat())
     missing = sorted({op.kind for op in model.ops() if lacks(op.kind, old)})

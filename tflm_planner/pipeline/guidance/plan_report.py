@@ -1,6 +1,6 @@
-"""The report of a plan: before and after, what was chosen, what was proved, and what to know.
+"""Makes the report of a plan: before and after, what was chosen, what was proved, and notes.
 
-It must not decide anything; it puts together what the parts of the pipeline found.
+It must not decide anything; it combines the results of other parts of the pipeline.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 
 @dataclass(frozen=True)
 class ReportParts:
-    """What a report is made of."""
+    """The inputs of a report."""
 
     source: str
     """Its name in the report."""
     destination: str
     """Its name in the report."""
     options: PlanOptions
-    """What was asked for."""
+    """The options of the run."""
     original: bytes
-    """The file as it came."""
+    """The original file."""
     before: Inspection
-    """The inspection of that."""
+    """The inspection of the original."""
     dropped: tuple[str, ...]
-    """What was left out of it, in words."""
+    """Notes on what was dropped from the original."""
     result: PlanningResult
     """The file, its proof and the search for it."""
     ladder: tuple[Rung, ...]
-    """What further permissions reach."""
+    """The rungs of further permissions."""
     smaller_file: SmallerFile | None
-    """What helps where the file is too large."""
+    """How to make the file smaller, if it exceeds the flash."""
     seconds: dict[str, float]
-    """Of planning and of proving."""
+    """Seconds of planning and of proving."""
     stop: Stop
-    """Of the search."""
+    """The stop of the search."""
 
 
 def plan_report(parts: ReportParts) -> Report:
@@ -123,14 +123,15 @@ def _side(inspection: Inspection, file_bytes: int, target: Target) -> Side:
 
 
 def _with_measured_arena(side: Side, allocation: HostAllocation | None) -> Side:
-    """The side, with what TFLM on this machine took, if it ran."""
+    """The side with the arena that TFLM on this machine reported, if it ran."""
     if allocation is None:
         return side
     return replace(side, host=replace(side.host, measured=allocation))
 
 
 def _limits(before: Inspection, planned: PlannedFile) -> HeadLimits:
-    """Floors of the head. Where operators call graphs, that of the best order is not known."""
+    """Lower bounds of the head. If operators call graphs, the bound for the best order is
+    unknown."""
     by_calls = shares_by_calls(planned.inspection.model)
     return HeadLimits(
         input_bytes=before.limits.input_bytes,
@@ -146,7 +147,7 @@ def _allocation(planned: PlannedFile) -> Allocation:
 
 
 def _is_verified(planned: PlannedFile, verdict: Verdict | None, terms: TermsProof | None) -> bool:
-    """Whether the outputs are proved equal where the file will run."""
+    """Whether the outputs are proved equal, and the target's TFLM can run the file."""
     if verdict is None or planned.inspection.arena.cannot_run:
         return False
     if terms is not None and terms.status == "equal" and not verdict.differs:
@@ -155,7 +156,8 @@ def _is_verified(planned: PlannedFile, verdict: Verdict | None, terms: TermsProo
 
 
 def _loop_notes(model: Model, target: Target) -> Iterator[str]:
-    """What figures leave out where the model does not say how often a loop runs."""
+    """A note if the model has loops whose number of iterations is unknown, which figures count
+    once."""
     unknown = latency_of(model, target).unknown_loops
     if unknown:
         yield (
@@ -185,7 +187,7 @@ def _notes(parts: ReportParts, target: Target) -> tuple[str, ...]:
 
 
 def _slowdown_notes(planned: PlannedFile) -> Iterator[str]:
-    """How much slower the model is than the original, by its instructions."""
+    """A note on predicted instructions relative to the original, if they changed."""
     if planned.slowdown != 1:
         yield f"predicted instructions: {100 * (planned.slowdown - 1):+.1f} %"
 
@@ -197,8 +199,8 @@ def _conversion_notes(parts: ReportParts) -> tuple[str, ...]:
 
 
 def _front(parts: ReportParts, before: Side, after: Side) -> ParetoFront | None:
-    """The front of the search for tiles, with the model as it came as one of its points, and with
-    the commands of the others."""
+    """The Pareto front of the search for tiles, with the original model as one of its points, and
+    with commands for the other points."""
     front = parts.result.search.front
     if front is None:
         return None

@@ -1,9 +1,9 @@
-"""The command that asks for a point of the Pareto front: for no more bytes than it has.
+"""Makes the command for each point of the Pareto front, by setting the point's bytes as the budget.
 
-    command that was given - its --budget and --max-slowdown + those of the point
+    given command - its --budget and --max-slowdown + those of the point
 
-Of the ways that keep to a budget the fastest is written, so that a point between two others is
-asked for by its bytes. It must not know how points are found or drawn.
+The fastest result within a budget is written, so a point of the front can be requested by its
+bytes. It must not know how points are found or drawn.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from tflm_planner.support import defaults
 
 
 def given_command(options: PlanOptions, source: str) -> tuple[str, ...]:
-    """The command line that options came from; for those that came from none, one that means
-    them."""
+    """The command line from which the options came; if there is none, an equivalent one."""
     if options.command:
         return options.command
     target = options.target
@@ -30,8 +29,8 @@ def given_command(options: PlanOptions, source: str) -> tuple[str, ...]:
 
 
 def with_commands(front: ParetoFront, options: PlanOptions, source: str) -> ParetoFront:
-    """The front with a command for each point but the source and what was written. There is none
-    where the head was to be lowered: a budget is one of the arena."""
+    """The front with a command for each point except the original and the one that was written. If
+    the objective was the head, there are no commands, because a budget limits the arena."""
     if front.objective != "arena":
         return front
     words = without(given_command(options, source), ("--budget", "--max-slowdown"))
@@ -45,7 +44,7 @@ def with_commands(front: ParetoFront, options: PlanOptions, source: str) -> Pare
 
 
 def _asking(point: ParetoPoint, options: PlanOptions) -> Iterator[str]:
-    """The options that ask for a point."""
+    """Yield the options that request a point."""
     if options.io == "int8":
         yield from ("--io", "int8")
     if options.target.lean:

@@ -1,8 +1,8 @@
-"""What still decides the arena of a model, in a few sentences: where its peak is, and what lies
-there. What would lower it, `ladder` says.
+"""Says in a few sentences what determines the arena of a model: where its peak is, and which
+buffers lie there. `ladder` says what would lower it.
 
-    offset |  input 27,648   | 512 |      the moment that fills the head: what lies there, the
-                                          largest first, bytes that several share counted once
+    offset |  input 27,648   | 512 |      the moment at which the head is full: its buffers,
+                                          largest first, shared bytes counted once
 
 It reads an `Inspection`; it must not search.
 """
@@ -17,15 +17,15 @@ from tflm_planner.report.text.report import shorten
 from tflm_planner.tflm.arena.predict import Arena
 
 _MOST_BUFFERS_NAMED = 3
-"""Buffers named at the peak."""
+"""How many buffers at the peak are named."""
 _LONGEST_NAME = 24
-"""Letters of their names."""
+"""The most letters of a buffer's name."""
 _LARGE_SHARE = 0.5
-"""A share of the arena above which something is worth a hint."""
+"""The share of the head above which the input is mentioned."""
 
 
 def advice(inspection: Inspection) -> list[str]:
-    """Notes on the peak; none for a model without operators."""
+    """Notes on the parts of the arena and, if the model has operators, on the peak."""
     arena = inspection.arena
     notes = [_sum(arena)]
     if not inspection.map.steps or not inspection.map.blocks:
@@ -41,7 +41,7 @@ def advice(inspection: Inspection) -> list[str]:
 
 
 def _sum(arena: Arena) -> str:
-    """The parts of the arena, which add up to it."""
+    """The parts of the arena in words."""
     remainder = arena.arena - arena.head - arena.tail
     total, head = figure(arena.arena, arena.bound), figure(arena.head, arena.head_bound)
     if 0 <= remainder < 16:
@@ -56,7 +56,7 @@ def _sum(arena: Arena) -> str:
 
 
 def _what(block: MapBlock) -> str:
-    """A buffer by its kind and name; scratch of the operator that runs has none of its own."""
+    """A buffer by its kind and name. Scratch has no name of its own."""
     return (
         block.kind
         if block.kind == "scratch"
@@ -65,7 +65,7 @@ def _what(block: MapBlock) -> str:
 
 
 def _peak(drawn: MemoryMap) -> str:
-    """The operator at which the head is full, and what lies there then."""
+    """Describes the operator at which the head is full, and the buffers that lie there then."""
     top = max(drawn.blocks, key=lambda b: b.offset + b.size)
     moments = [s for s in drawn.steps if top.start <= s.index < top.end] or list(drawn.steps)
     live = {s.index: live_at(drawn, s) for s in moments}

@@ -1,6 +1,6 @@
-"""The arena of the model in a file: with the plan that it carries, if that is right.
+"""Computes the arena of a model file, with the plan that it carries if that is valid.
 
-What `tflm-plan arena` does, and all that it imports, so that it answers at once.
+`tflm-plan arena` imports only this module, so that it answers at once.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NamedModel:
-    """The bytes of a .tflite model, and the name that reports give it: of a model that was read
-    elsewhere."""
+    """The bytes of a .tflite model that was read elsewhere, and its name in reports."""
 
     name: str
     data: bytes
@@ -47,49 +46,52 @@ _LONG_NAME = re.compile(r"'([^']{24})[^']{20,}([^']{20})'")
 
 
 def load(source: Source) -> bytes:
-    """The bytes of a model given as path or bytes."""
+    """The bytes of a model."""
     if isinstance(source, NamedModel):
         return source.data
     return source if isinstance(source, bytes) else read_file(Path(source))
 
 
 def name_of(source: Source) -> str:
-    """What reports call a model."""
+    """The name of a model in reports."""
     if isinstance(source, NamedModel):
         return source.name
     return "model" if isinstance(source, bytes) else str(source)
 
 
 def arena(source: Source, target: Target | None = None) -> Arena:
-    """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
-    the plan that the model carries, if it does."""
+    """The arena that a model needs on a target (default: Cortex-M4 with CMSIS-NN), with the plan
+    that the model carries, if any."""
     return arena_in(load(source), target or kernels_of().target)[1]
 
 
 def split_arena(source: Source, target: Target | None = None) -> SplitArena | None:
-    """The same in two arenas, of which one persists; None where the target's TFLM has no such."""
+    """The sizes if the model runs in two arenas, one of which is persistent. None if they are not
+    known for the target's TFLM."""
     return split_in(load(source), target or kernels_of().target)
 
 
 def common_arena(sources: Sequence[Source], target: Target | None = None) -> CommonArena:
-    """One arena for several models that run in turn, in the order in which they are allocated."""
+    """One arena for several models that run one at a time. The models are allocated in this
+    order."""
     return common_in([load(source) for source in sources], target or kernels_of().target)
 
 
 def read_any(data: bytes, *, to_look_at: bool = True) -> tuple[Model, bool]:
-    """The model in `data`, to be looked at unless said otherwise, and whether it is in the TFLM
-    dialect, in which tensors without a producer are views. These are accepted only if the model
-    carries a plan that says where they lie; otherwise ModelError is raised."""
+    """The model in `data`, and whether it is in the TFLM dialect, in which tensors without a
+    producer are views. Raises ModelError if it has such tensors and carries no plan with their
+    offsets. to_look_at: the model will not be changed or written, so that it is read without
+    numpy."""
     model = read_model(data, dialect=True, to_look_at=to_look_at)
     dialect = model.has_views
     if dialect and carried_plan(model) is None:
-        return read_model(data, to_look_at=to_look_at), False  # which says what is wrong with it
+        return read_model(data, to_look_at=to_look_at), False  # it says what is wrong with it
     return model, dialect
 
 
 def arena_in(data: bytes, target: Target, *, variables_apart: bool = False) -> tuple[Model, Arena]:
-    """The model in a file, and the arena that it needs with the plan that it carries, or without it
-    if that plan is not valid for the target; the model then cannot run, and the arena says why.
+    """The model in a file, and the arena that it needs with the plan that it carries. If that plan
+    is not valid for the target, the arena is that without the plan, and `cannot_run` says why.
     variables_apart: see `arena_of`."""
     model, _ = read_any(data)
     offsets, faults = usable_plan(model, kernels_of(target))
@@ -98,8 +100,8 @@ def arena_in(data: bytes, target: Target, *, variables_apart: bool = False) -> t
 
 
 def split_in(data: bytes, target: Target) -> SplitArena | None:
-    """The two arenas of the model in a file, with the plan that it carries if that is valid; None
-    where TFLM on the target makes one only, or its structures are not known."""
+    """The sizes of the two arenas of the model in a file, with the plan that it carries if that is
+    valid. None if the target's TFLM has only one arena, or if its structures are unknown."""
     if target.recording or target.version != "current":
         return None
     model, _ = read_any(data)
@@ -107,8 +109,9 @@ def split_in(data: bytes, target: Target) -> SplitArena | None:
 
 
 def common_in(files: Sequence[bytes], target: Target) -> CommonArena:
-    """One arena for the models in several files. Raises ModelError where one cannot run, or cannot
-    share an arena, and says which; UsageError for firmware on which nobody has seen it."""
+    """One arena for the models in several files. Raises ModelError, which names the model, if one
+    cannot run or cannot share an arena. Raises UsageError for targets on which a common arena was
+    never checked."""
     if target.recording or target.lean or target.version != "current":
         raise UsageError(
             f"{target.id}: one arena for several models is known for current TFLM, without the "
@@ -127,24 +130,25 @@ def common_in(files: Sequence[bytes], target: Target) -> CommonArena:
 def usable_plan(
     model: Model, kernels: TargetKernels
 ) -> tuple[dict[Tensor, int] | None, tuple[str, ...]]:
-    """The plan that a model carries, if TFLM can run it, and what is wrong with it."""
+    """The plan that a model carries, or None if it carries none or a wrong one; and what is wrong
+    with it."""
     if not plan_entries(model):
         return None, ()
 
-    from tflm_planner.verification.planned import plan_faults  # most models carry no plan
+    from tflm_planner.verification.planned import plan_faults  # few models need it
 
     faults = tuple(_in_words(list(plan_faults(model, kernels)), kernels.target.id))
     return (None if faults else carried_plan(model)), faults
 
 
 def with_faults(arena: Arena, faults: tuple[str, ...]) -> Arena:
-    """The same arena, marked as not runnable: TFLM would follow the wrong plan whatever the arena's
-    size."""
+    """The arena with faults of the plan added to `cannot_run`: TFLM follows a wrong plan in an
+    arena of any size."""
     return replace(arena, cannot_run=(*arena.cannot_run, *faults))
 
 
 def _in_words(faults: list[PlanFault], target_id: str) -> Iterator[str]:
-    """A line for each sort of fault in a plan: how many, and the first of them."""
+    """Yield a line for each kind of fault in a plan: how many there are, and the first of them."""
     for kind in dict.fromkeys(f.kind for f in faults):
         alike = [f for f in faults if f.kind == kind]
         first = _LONG_NAME.sub(r"'\1...\2'", alike[0].said)

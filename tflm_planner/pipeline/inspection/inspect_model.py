@@ -1,4 +1,4 @@
-"""A model as TFLM runs it: its memory map, its arena on a target, and the floors of its head."""
+"""Inspects a model as TFLM runs it: memory map, arena on a target, and lower bounds of the head."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tflm_planner.transforms.attach_plan import PLAN_METADATA
 
 @dataclass(frozen=True)
 class Inspection:
-    """A model as it is: its map and arena on a target, its prediction for TFLM on this machine, and
-    the floors of its head. notes: warnings about the arena, and about a plan that the model
-    carries."""
+    """The inspection of a model. map, arena: its memory map and its arena on a target. host: the
+    predicted arena for TFLM on this machine. limits: lower bounds of the head. notes: warnings on
+    the arena, and on a plan that the model carries."""
 
     model: Model
     map: MemoryMap
@@ -40,8 +40,8 @@ class Inspection:
 
 
 def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False) -> Inspection:
-    """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: whether it is
-    in the TFLM dialect, where life spans cannot show whether a plan is legal."""
+    """Inspect a model with the plan that it carries, or else with TFLM's own. `dialect`: whether it
+    is in the TFLM dialect, in which life spans do not tell whether a plan is legal."""
     timeline = timeline_of(model, kernels.scratch_of)
     offsets, faults = usable_plan(model, kernels)
     placement = placement_of(timeline, offsets)
@@ -61,8 +61,8 @@ def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False
 def without_wrong_plan(
     data: bytes, model: Model, kernels: TargetKernels
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Drop the model's own plan if it is invalid, because outputs under such a plan are no
-    reference. Returns the file and a note for each fault."""
+    """Drop the plan that the model carries if it is invalid, because outputs computed with such a
+    plan cannot serve as reference. Returns the file and a note for each fault."""
     _, faults = usable_plan(model, kernels)
     if not faults:
         return data, ()
@@ -71,14 +71,14 @@ def without_wrong_plan(
 
 
 def shares_by_calls(model: Model) -> bool:
-    """Whether operators call graphs. Plans then go below the floors, which do not count what a body
-    shares with its caller, so the floors are unknown."""
+    """Whether operators call graphs. A body may then share memory with its caller, which the lower
+    bounds of the head do not take into account, so they are unknown."""
     return any(op.graphs for op in model.ops())
 
 
 def _limits(model: Model, timeline: Timeline, *, dialect: bool) -> HeadLimits:
-    """Floors of the head. In the dialect most are unknown, because views would count beside their
-    parents."""
+    """Lower bounds of the head. In the dialect most are unknown, because views would be counted in
+    addition to the tensors in which they lie."""
     posed = planning_problem(timeline)
     without_overlaps = Problem.of(posed.buffers)
     inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in timeline.spans)

@@ -1,9 +1,10 @@
-"""Models against the memory that they are given: a board's, a number of bytes, or a manifest's.
+"""Checks whether models fit their memory: a board's, a number of bytes, or that of a manifest.
 
     model.tflite          --target's board, or --max-arena
     okay_nabu.json        ESPHome's manifest of a wake word: "model", "micro": "tensor_arena_size"
 
-What cannot be read or run gets a verdict, too: one file must not hide what is wrong with another.
+A file that cannot be read or run gets a verdict, too, so that it does not hide what is wrong with
+other files.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _MANIFEST_KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
 
 
 def check_model(path: Path, arena_limit: int, target: Target) -> FitCheck:
-    """A model that may take `arena_limit` bytes of arena, and of flash what the target's
-    board has."""
+    """Check a model that may take `arena_limit` bytes of arena, and the flash of the target's
+    board."""
     try:
         data = read_file(path)
         _, arena = arena_in(data, target)
@@ -37,8 +38,8 @@ def check_model(path: Path, arena_limit: int, target: Target) -> FitCheck:
 
 
 def check_manifest(path: Path, target: Target) -> FitCheck:
-    """The model that ESPHome's manifest of a wake word names, in the arena that it names. ESPHome
-    lists resource variables in an arena of their own."""
+    """Check the model that ESPHome's manifest of a wake word names, with the arena size in the
+    manifest. ESPHome puts resource variables into a separate arena."""
     arena_limit = None
     try:
         manifest = _read_manifest(path)
@@ -69,7 +70,7 @@ def _judge(
 def _verdict(
     arena: Arena, arena_limit: int, file_bytes: int, flash: int | None
 ) -> tuple[FitVerdict, str]:
-    """Whether it fits, and why if it does not."""
+    """Whether the model fits, and why not."""
     if arena.cannot_run:
         return "cannot run", arena.cannot_run[0]
     if arena.arena > arena_limit:
@@ -86,7 +87,7 @@ class _Micro(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    """The keys of a manifest that are read; it has more."""
+    """The keys of a manifest that are read. A manifest has further keys."""
 
     model: str
     micro: _Micro

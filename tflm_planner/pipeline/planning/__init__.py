@@ -1,10 +1,10 @@
-"""From a model to files that can be proved.
+"""Makes planned files from a model until one is proved.
 
     memory_search --MemoryPlan--> planned_file --+
     tiling -> tiled_file --MemoryPlan------------+--> PlannedFile
-                    model_planner: which file is made next, where `refusals` rule some out
+                    model_planner: which file is made next, without those that `refusals` rule out
 
-`memory_plan` is one plan, `memory_search` the choice between plans, `write` the last steps to a
-file; `planning_session` plans one model by several sets of options. Runtimes are not known here:
-`prove` is a function.
+`memory_plan` makes one plan, `memory_search` chooses between plans, `write` makes the file, and
+`planning_session` plans one model with several sets of options. This package knows no runtimes:
+`prove` is a function that it is given.
 """

@@ -1,7 +1,7 @@
-"""Tiles and loops that the user spells out: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`,
-`--loop 2-4:rows=2,border=reverse`.
+"""Tiles and loops that the user specifies: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`, `--loop
+2-4:rows=2,border=reverse`.
 
-It parses these options and says what such a tiling costs; it must not choose one.
+This module parses these options and computes what such a tiling costs; it must not choose one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
 def parse_regions(
     patch: str | None, splits: Sequence[str], loops: Sequence[str] = ()
 ) -> tuple[TiledRegion | Patch | LoopedRegion, ...]:
-    """What the options --patch, --split and --loop ask for."""
+    """The regions that the options --patch, --split and --loop specify. Raises UsageError."""
     patches = () if patch is None else (parse_patch(patch),)
     return (*patches, *map(parse_split, splits), *map(parse_loop, loops))
 
 
 def parse_patch(text: str) -> Patch:
-    """Parses "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
+    """Parse "p,n" (p x p patches over the first n operators) or "p,nb" (over the first n
+    blocks)."""
     match = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
     if match is None or not int(match[1]) or not int(match[2]):
         raise UsageError(f"--patch {text!r}: give p,n (operators) or p,nb (blocks), e.g. 3,5b")
@@ -47,9 +48,9 @@ def parse_patch(text: str) -> Patch:
 
 
 def parse_split(text: str) -> TiledRegion:
-    """ "2-7:rows=4,columns=2": operators in file order, in parts of rows, columns, channels, of
-    axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward or
-    order=eager."""
+    """Parse "2-7:rows=4,columns=2": operators by position in the file, and into how many parts
+    rows, columns, channels, an axis ("axis0=2") or a sum is split; optionally with halo=, border=,
+    and order=backward or order=eager."""
     match = re.fullmatch(r"([\s\d,-]+):(.+)", text)
     if match is None:
         raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
@@ -81,8 +82,9 @@ def parse_split(text: str) -> TiledRegion:
 
 
 def parse_loop(text: str) -> LoopedRegion:
-    """ "2-4" or "2-4:rows=2,border=reverse": operators in file order, in a loop that makes `rows`
-    rows of their result a turn; what it does at the image's borders as in `transforms.row_loop`."""
+    """Parse "2-4" or "2-4:rows=2,border=reverse": operators by position in the file, which run in
+    a loop that makes `rows` rows of their result in each turn. border: how the loop treats the
+    image's borders (`transforms.row_loop`)."""
     spans, _, items = text.partition(":")
     ops = _operators(f"--loop {text!r}", spans)
     settings: dict[str, Any] = {}
@@ -101,7 +103,7 @@ def parse_loop(text: str) -> LoopedRegion:
 
 
 def _operators(option: str, spans: str) -> tuple[int, ...]:
-    """The positions in "2-5,7"."""
+    """The positions in a list such as "2-5,7"."""
     ops: set[int] = set()
     for span in spans.split(","):
         match = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", span)
@@ -123,8 +125,8 @@ def make_tiling(
     kernels: TargetKernels,
     inexact: bool,
 ) -> Tiling:
-    """The tiling that is spelled out for the model in `data`, with what it costs. Raises UsageError
-    where it is impossible."""
+    """The specified tiling of the model in `data`, with its slowdown. Raises UsageError if it is
+    impossible."""
     model = read_model(data)
     listed = list(model.main.ops)
     run(model, Normalize())
@@ -153,8 +155,9 @@ def make_tiling(
 def _move(
     region: TiledRegion | LoopedRegion, place: Sequence[int | None] | None, count: int
 ) -> TiledRegion | LoopedRegion:
-    """The same region with operators numbered as in the normalized model. place: position of each
-    operator of the file there, None for one that was dropped; None as a whole if none was."""
+    """The region with its operators numbered as in the normalized model. place: for each operator
+    of the file its position in that model, or None if it was dropped; None instead of a list if no
+    operator was dropped."""
     if region.ops[-1] >= count:
         raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")
     if place is None:

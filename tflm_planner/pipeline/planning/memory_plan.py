@@ -1,7 +1,8 @@
-"""A plan of a model's memory: an order of its operators, and where each buffer lies.
+"""A plan of a model's memory: an order of its operators, and an offset for each buffer.
 
-The steps that `memory_search` chooses between: order the operators, place the buffers, carefully
-or quickly, and count what TFLM really takes, its own placement of scratch included.
+It has the steps from which `memory_search` makes plans: order the operators, place the buffers
+(carefully or quickly), and compute the head that TFLM really takes, including its own placement of
+scratch.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ from tflm_planner.transforms.schedules import SCHEDULE_STATES, quick_order
 
 @dataclass(frozen=True)
 class PlacedModel:
-    """A model, and where its tensors lie. offsets: tensor -> bytes from the head's start; TFLM
-    itself places scratch."""
+    """A model and the offsets of its tensors. offsets: tensor -> bytes from the head's start. They
+    do not include scratch, which TFLM places itself."""
 
     model: Model
     offsets: dict[Tensor, int]
 
     def copy(self) -> PlacedModel:
-        """The same made of new objects, which passes may change."""
+        """A deep copy, which passes may change."""
         model = clone(self.model)
         twins = dict(zip(self.model.tensors(), model.tensors(), strict=True))
         return PlacedModel(model, {twins[t]: offset for t, offset in self.offsets.items()})
@@ -59,8 +60,8 @@ class PlacedModel:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """A plan for `model`, whose operators stand in the order that they run in. The model is not
-    changed any more: what is made of it is made of copies."""
+    """A plan for `model`, whose operators are in the order of execution. The model must not be
+    changed any more; later passes change copies."""
 
     model: Model
     timeline: Timeline
@@ -72,12 +73,12 @@ class MemoryPlan:
 
     @property
     def is_least(self) -> bool:
-        """Whether no order and no plan can be lower."""
+        """Whether no other order and plan can have a smaller head."""
         return self.head <= self.order.lower_bound
 
     @property
     def offsets(self) -> dict[Tensor, int]:
-        """Tensor -> bytes from the head's start; scratch is TFLM's own to place."""
+        """Tensor -> bytes from the head's start, without scratch, which TFLM places itself."""
         return tensor_offsets(self.timeline, self.solution.plan)
 
     @property
@@ -93,9 +94,9 @@ def find_orders(
     quick: OrderSearch | None = None,
     stop: Stop | None = None,
 ) -> dict[Graph, OrderResult]:
-    """An order for every graph; the model is not changed. `graph_problems`: of the present order,
-    if they are known. `quick`: the search to take instead of the one that `options` ask for, which
-    `stop` may end."""
+    """Find an order for every graph; the model is not changed. `graph_problems`: the order problems
+    of the current order, if the caller has them. `quick`: a search that replaces the one of
+    `options`. `stop`: can end the search of `options`."""
 
     def find(dag: Dag) -> OrderResult:
         return best_order(dag, method=options.order, stop=stop, seed=options.seed)
@@ -109,7 +110,7 @@ def find_orders(
 
 
 def chosen_order(model: Model, results: Mapping[Graph, OrderResult]) -> ChosenOrder:
-    """What reports say of the orders found for all graphs."""
+    """A summary, for reports, of the orders found for all graphs."""
     main = results[model.main]
     changed = any(r.order != tuple(range(len(graph.ops))) for graph, r in results.items())
     optimal = all(r.optimal for r in results.values())
@@ -124,7 +125,7 @@ def place_buffers(
     on_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
-    """The best plan of the model in its present order, by the allocators that `options` ask for."""
+    """The best plan of the model in its current order, with the allocators of `options`."""
     timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     best: MemoryPlan | None = None
     plain = planning_problem(timeline)
@@ -154,7 +155,7 @@ def place_buffers(
                 notes=notes,
             )
         if best.head == best.solution.lower_bound or stop.is_over:
-            break  # else freedom may have led the heuristics astray: try without input overlaps
+            break  # else retry without input overlaps, which can mislead heuristics
     assert best is not None
     return best if stop.is_over else _join_loop_variables(best, options)
 
@@ -175,7 +176,7 @@ def plan_quickly(
     notes: tuple[str, ...],
     rounds: int | None = None,
 ) -> MemoryPlan:
-    """A plan of the model in its present order, packed in `rounds` rounds."""
+    """A plan of the model in its current order, packed in `rounds` rounds (None: the default)."""
     timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(timeline, options.input_overlaps_of)
     overlaps = _required_overlaps(timeline, model, options)
@@ -196,7 +197,7 @@ def plan_quickly(
 def _required_overlaps(
     timeline: Timeline, model: Model, options: MemoryOptions
 ) -> tuple[Overlap, ...]:
-    """The aliases that every plan must take."""
+    """The overlaps that every plan must use: views with `bind_views`, and states."""
     views = view_aliases(timeline, model.main) if options.bind_views else ()
     place = {t: i for i, t in enumerate(timeline.planned)}
     pairs = [(model.main.inputs[i], model.main.outputs[j]) for i, j in options.states]
@@ -204,8 +205,8 @@ def _required_overlaps(
 
 
 def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
-    """A plan that is as low and has the variables of loops in one place, if possible; otherwise
-    they are copied at every turn."""
+    """A plan with the same head in which the variables of loops share memory, if there is one;
+    otherwise `best`, in which they are copied in every turn."""
     aliases = loop_aliases(best.timeline)
     if not aliases or options.bind_views:
         return best
@@ -221,12 +222,12 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
 
 
 def _head_of(timeline: Timeline, plan: Plan) -> int:
-    """The head that TFLM takes for a plan: its own placement of scratch included."""
+    """The head that TFLM takes with a plan, including its own placement of scratch."""
     return placement_of(timeline, tensor_offsets(timeline, plan)).head
 
 
 def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:
-    """Instructions of one inference, with what the plan saves in copies."""
+    """Instructions of one inference. Copies that the plan makes unnecessary are not counted."""
     return latency_of(memory_plan.model, target, memory_plan.offsets).instructions
 
 
@@ -236,8 +237,8 @@ def as_tflm_plans(
     options: MemoryOptions,
     offsets: Mapping[Tensor, int] | None = None,
 ) -> MemoryPlan:
-    """The plan that TFLM itself makes of a model in its present order, in place of the plan
-    `before`. offsets: those that the file already carries."""
+    """TFLM's own plan of a model in its current order, as a replacement of the plan `before`.
+    offsets: those that the file already carries."""
     timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     own = placement_of(timeline, offsets)
     solution = replace(
@@ -257,15 +258,15 @@ def as_tflm_plans(
 
 
 def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:
-    """What makes of two plans the better one, the lower value: bytes of the head in the file that
+    """A key by which the better of two plans is the smaller one: bytes of the head in the file that
     will be written, then instructions."""
     head = _dialect_head(memory_plan, options) if options.in_dialect else memory_plan.head
     return head, count_instructions(memory_plan, options.kernels.target)
 
 
 def _dialect_head(memory_plan: MemoryPlan, options: MemoryOptions) -> int:
-    """The head without the views that the dialect leaves out: TFLM then places scratch by other
-    life spans, so that of two plans of equal head one may need more (FBNet-A: 7,200 B)."""
+    """The head after the dialect has dropped operators that make views. TFLM then places scratch by
+    other life spans, so that two plans with equal heads may differ (in FBNet-A by 7,200 B)."""
     copy = memory_plan.placed.copy()
     run(copy.model, Dialect(copy.offsets))
     return placement_of(timeline_of(copy.model, options.kernels.scratch_of), copy.offsets).head

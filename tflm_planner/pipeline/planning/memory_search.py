@@ -1,8 +1,8 @@
 """Chooses the order of operators, the aliases and the offsets.
 
-The passes and the planning problem know what is legal. This module makes candidates, each a copy of
-the model in an order of its own, and compares them by the head that TFLM will really take; the
-lowest wins. If no order saves anything, the operators stay as they were.
+Passes and the planning problem define what is legal. This module makes candidates, which are copies
+of the model in different orders, and takes the one with the smallest head as TFLM will really place
+it. If no order saves anything, the order stays as it was.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from tflm_planner.transforms.reorder import (
 from tflm_planner.transforms.schedules import Effort, PlanRecipe, quick_order
 
 _LARGE_MODEL = 1_500
-"""A model that was planned before and has more operators than this is not searched again: minutes
-of search found nothing better in models of thousands of tiles."""
+"""If a model has a recipe and more operators than this, no further plan is searched: in models of
+thousands of tiles, minutes of search found nothing better."""
 
 
 def plan_memory(
@@ -50,10 +50,10 @@ def plan_memory(
     on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> MemoryPlan:
-    """The best candidate found: a copy of `model`, cleaned up and ordered, with its plan.
+    """The plan of the best candidate found, which is a normalized and reordered copy of `model`.
 
-    `stop`: of a search that this is a step of; by itself it ends after `options.time_limit`.
-    Raises UnsoundPlanError where no plan leaves every state in its place.
+    `stop`: the stop of a larger search; without it, the search ends after `options.time_limit`.
+    Raises UnsoundPlanError if no plan has the input and the output of every state at one offset.
     """
     with no_collection():
         stop = stop or Stop(options.time_limit)
@@ -64,8 +64,8 @@ def plan_memory(
 
 @dataclass(frozen=True)
 class _Ordered:
-    """A copy of a model in another order. places: position of each of its operators in the file, in
-    the new order."""
+    """A reordered copy of a model. places: for each operator in the new order, its position in the
+    file."""
 
     model: Model
     order: ChosenOrder
@@ -74,8 +74,8 @@ class _Ordered:
 
 @dataclass(frozen=True)
 class _Unordered:
-    """A cleaned-up model in the order of its file. problems: the order problem of each graph.
-    notes: on the clean-up."""
+    """A normalized model in the order of its file. problems: the order problem of each graph.
+    notes: notes of the normalization."""
 
     model: Model
     problems: dict[Graph, OrderProblem]
@@ -83,7 +83,7 @@ class _Unordered:
 
     @classmethod
     def of(cls, model: Model, options: MemoryOptions) -> _Unordered:
-        """A copy of `model`, cleaned up."""
+        """A normalized copy of `model`."""
         copy = clone(model)
         notes = tuple(run(copy, Normalize()))
         return cls(copy, order_problems(copy, options.kernels.scratch_of), notes)
@@ -95,13 +95,13 @@ class _Unordered:
 
     @property
     def has_one_order(self) -> bool:
-        """Whether its operators can run in one order only."""
+        """Whether only one order of the operators is possible."""
         return not any(problem.plain.is_free for problem in self.problems.values())
 
     def ordered(
         self, options: MemoryOptions, quick: OrderSearch | None = None, stop: Stop | None = None
     ) -> _Ordered:
-        """A copy in the order that `options` ask for, or that `quick` finds."""
+        """A copy in the order that the search of `options`, or `quick`, finds."""
         results = find_orders(self.model, options, self.problems, quick, stop)
         copy = clone(self.model)
         place = {op: i for i, op in enumerate(copy.ops())}
@@ -135,12 +135,12 @@ def _plan_memory(
 
 
 def _better(first: MemoryPlan, second: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
-    """The plan of lower rank; of equals, the first."""
+    """The plan with the lower rank; the first one if ranks are equal."""
     return min((first, second), key=lambda plan: rank(plan, options))
 
 
 def _by_recipe(unordered: _Unordered, options: MemoryOptions, recipe: PlanRecipe) -> MemoryPlan:
-    """The plan that a recipe leads to."""
+    """The plan that a recipe describes."""
     ordered = unordered.ordered(options, quick_order(recipe.schedule))
     return plan_quickly(
         ordered.model, options, ordered.order, unordered.notes, recipe.effort.rounds
@@ -150,7 +150,7 @@ def _by_recipe(unordered: _Unordered, options: MemoryOptions, recipe: PlanRecipe
 def _best_order(
     unordered: _Unordered, options: MemoryOptions, on_progress: Progress, stop: Stop
 ) -> MemoryPlan:
-    """The best plan of the order asked for and its rivals."""
+    """The best plan of the requested order and alternative orders."""
     on_progress("ordering operators")
     first = unordered.ordered(options, stop=stop)
     best = place_buffers(first.model, options, first.order, unordered.notes, on_progress, stop)
@@ -170,8 +170,8 @@ def _best_order(
 
 
 def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
-    """The candidate. Raises UnsoundPlanError unless every state has its input and its output in one
-    place."""
+    """Return the plan. Raises UnsoundPlanError unless input and output of every state have the same
+    offset."""
     graph, offsets = best.model.main, best.offsets
     for input_place, output_place in options.states:
         before, after = graph.inputs[input_place], graph.outputs[output_place]
@@ -190,9 +190,9 @@ def _spell_as_evaluated(
     permission: SpellingPermission,
     stop: Stop,
 ) -> MemoryPlan | None:
-    """The plan with the spellings that the search chose when it evaluated the recipe: from a quick
-    plan in the recipe's order, not from the best plan, whose order may be another. None if none of
-    them lowers the arena."""
+    """The plan with the spellings that the search chose when it evaluated the recipe. Spellings are
+    tried on a quick plan in the recipe's order, not on the best plan, whose order may differ. None
+    if no spelling lowers the arena."""
     quick = replace(recipe, effort=min(recipe.effort, Effort.CLIMB))
     start = _by_recipe(unordered, options, quick)
     spelled = try_spellings(start, replace(options, recipe=quick), permission, silent, stop)
@@ -205,9 +205,9 @@ def _spell_as_evaluated(
 
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
-    """Options for two alternative orders, while the plan is higher than its order's lower bound:
-    the file's order, and the best order ignoring input overlaps (skipped if an evaluation already
-    gave an order)."""
+    """Yield options for two alternative orders as long as the plan does not reach the lower bound
+    of its order: the file's order, and the best order without input overlaps (skipped if there is a
+    recipe)."""
     plain = () if options.recipe else (replace(options, overlap=False),)
     for rival in (replace(options, order="file"), *plain):
         unkept = best.head > best.order.lower_bound

@@ -1,13 +1,13 @@
-"""From a model to a planned file that is proved: without tiles, with the tiles that the user spells
-out, or with the best that a search finds.
+"""Makes a planned and proved file from a model: without tiles, with tiles that the user specifies,
+or with the best tiling that a search finds.
 
     plan without tiles ------------------------------------------------------------+
     search -> tilings, the best first --> plan_tiling --> prove --> equal: taken   | taken where
                  ^                                          |                      | no tiling is
                  +--- those that share the cause left out --+ refused              v
 
-Files are made one by one, each only after those before it were refused. The caller knows what
-proving means: `prove` is a function.
+Files are made one at a time, each only after those before it were refused. The caller supplies
+`prove`.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
 _FINAL_EFFORT = 0.1
-"""Effort of exact packing for the final plan of a tiled model. That starts from the plan with which
-the search evaluated the tiling, which can rarely be lowered."""
+"""Effort of exact packing for the final plan of a tiled model. It starts from the plan with which
+the search evaluated the tiling, which can rarely be improved."""
 
 ProveModel = Callable[[PlannedFile], Proof]
 
 
 @dataclass(frozen=True)
 class SearchSummary:
-    """The search that led to a file. notes: what reports say of it. front: what else it found.
-    refused: candidates that promised more, and why a guard or the proof refused them, which is a
-    fault of this tool. plain: bytes of arena by order and plan alone, if that was made."""
+    """A summary of the search that led to a file. notes: notes for reports. front: the Pareto
+    front. refused: better candidates that a guard or the proof refused, and why; each is an error
+    of this tool. plain: bytes of arena with order and plan alone, if that plan was made."""
 
     notes: tuple[str, ...] = ()
     front: ParetoFront | None = None
@@ -60,8 +60,8 @@ class SearchSummary:
 
 @dataclass(frozen=True)
 class PlanningResult:
-    """The file that a model was planned into, its proof, and the search for it. converted: inputs
-    and outputs that it has of other types than the model."""
+    """A planned file, its proof, and the search for it. converted: inputs and outputs whose type
+    differs from the original's."""
 
     file: PlannedFile
     proof: Proof
@@ -70,20 +70,20 @@ class PlanningResult:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """On the search and on the file."""
+        """Notes on the search and on the file."""
         return (*self.search.notes, *self.file.notes)
 
 
 def leave_unproved(_: object) -> Proof:
-    """Stands for a proof where none was asked for."""
+    """A `prove` function that proves nothing, for callers without proof."""
     return Proof()
 
 
 @dataclass(frozen=True)
 class ModelPlanner:
-    """Plans models, all with the same options. stop: may end all searching; the best found until
-    then is made. permission: what tiling may do (None: no tiles). arena_limit: bytes that are
-    enough; a search for tiles then looks for the fastest tiling within it."""
+    """Plans models with the same options. stop: can end all searches; the best result by then is
+    made. permission: what tiling may do (None: no tiles). arena_limit: bytes that the arena may
+    take; with a limit, a search for tiles looks for the fastest tiling within it."""
 
     options: MemoryOptions
     stop: Stop
@@ -94,12 +94,12 @@ class ModelPlanner:
     def plan(
         self, original: bytes, model: Model, prove: ProveModel = leave_unproved
     ) -> PlanningResult:
-        """The smallest file that `prove` does not refuse: with tiles, if they are allowed and lower
-        the arena. If it refuses all, the last file made: the plan without tiles, or what the user
-        spelled out.
+        """The best file that `prove` does not refuse, with tiles if they are allowed and lower the
+        arena. If all are refused, it is the last file made: the plan without tiles, or the tiling
+        that the user specified.
 
-        `model` is the one in `original`. Raises UnsoundPlanError where a guard
-        refuses the last file.
+        `model` is the model in the file `original`. Raises UnsoundPlanError if a guard refuses the
+        last file.
         """
         refuse_plan(model, self.options.kernels.target)
         if self.permission is not None and self.permission.by_hand:
@@ -114,7 +114,7 @@ class ModelPlanner:
         return self._plan_with_tiles(original, plain, self.permission, prove)
 
     def _fits(self, plain: PlannedFile) -> bool:
-        """Whether the plan without tiles, which is the fastest, is known to be small enough."""
+        """Whether the plan without tiles, which is the fastest, is known to be within the limit."""
         arena = plain.inspection.arena
         limit = self.arena_limit
         return limit is not None and arena.bound != "at least" and arena.arena <= limit
@@ -134,8 +134,8 @@ class ModelPlanner:
     def _plan_respelled(
         self, original: bytes, plain: PlannedFile, permission: TilePermission, prove: ProveModel
     ) -> PlanningResult:
-        """Plan without tiles, with operators in other spellings. The plain plan, if that lowers
-        nothing or is refused."""
+        """Plan without tiles but with other spellings of operators. The result is the plain plan if
+        that saves nothing or is refused."""
         target = self.options.kernels.target
         plain_instructions = count_instructions(plain.memory_plan, target)
         most = int(permission.max_slowdown * plain_instructions)
@@ -159,13 +159,13 @@ class ModelPlanner:
     def plan_tiling(
         self, original: bytes, tiling: Tiling, permission: TilePermission
     ) -> PlannedFile:
-        """The file of a tiling. Raises UsageError or UnsoundPlanError where there can be none."""
+        """Make the file of a tiling. Raises UsageError or UnsoundPlanError if it cannot be made."""
         return plan_tiling(original, tiling, permission, self.options, self.on_progress, self.stop)
 
     def _plan_by_hand(self, original: bytes, permission: TilePermission) -> PlannedFile:
-        """Plan the regions that the user spelled out, whether that pays or not. Of the two ways to
-        treat views, the one is taken that adds no operator beyond those permitted; if both or none
-        do, the smaller one."""
+        """Plan the regions that the user specified, whether they save memory or not. Both ways to
+        treat views are tried. The one that adds no operators beyond the permitted ones is taken; if
+        both or neither do so, the smaller one."""
         kernels = self.options.kernels
         tiling = make_tiling(original, permission.by_hand, kernels, permission.inexact)
         planned: list[PlannedFile] = []
@@ -190,8 +190,8 @@ class ModelPlanner:
 
 @dataclass(frozen=True)
 class _TilingJob:
-    """The model whose tilings are tried. plain: its plan without tiles. planner: makes the final
-    plan of each tiling."""
+    """A model whose tilings are tried. plain: its plan without tiles. planner: makes the final plan
+    of each tiling."""
 
     original: bytes
     plain: PlannedFile
@@ -199,29 +199,31 @@ class _TilingJob:
     planner: ModelPlanner
 
     def plan(self, tiling: Tiling) -> PlannedFile:
-        """The file of a tiling."""
+        """Make the file of a tiling."""
         return self.planner.plan_tiling(self.original, tiling, self.permission)
 
     def on_progress(self, message: str) -> None:
-        """Say what is being done."""
+        """Report progress."""
         self.planner.on_progress(message)
 
     def objective_bytes(self, planned: PlannedFile) -> int:
-        """The bytes that the search was to lower."""
+        """The bytes of a file that the search minimizes."""
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
 
     def misses_arena_limit(self, tiling: Tiling, planned: PlannedFile) -> bool:
-        """Whether a file is larger than the limit although its tiling promised to be within."""
+        """Whether a file exceeds the limit although its tiling was evaluated as within the
+        limit."""
         limit = self.planner.arena_limit
         return limit is not None and tiling.bytes <= limit < self.objective_bytes(planned)
 
 
 @dataclass(frozen=True)
 class _Attempts:
-    """The outcome of the tilings so far. results: of the search, without tilings that were given
-    up. causes: of the proof's refusals. given_up: which tilings were refused or passed over, and
-    why, in words. skipped: how many were not tried because they share a cause."""
+    """The outcome of the tilings tried so far. results: the results of the search, without tilings
+    that were given up. causes: the causes of the proof's refusals. given_up: which tilings were
+    refused or passed over, and why, in words. skipped: how many were not tried because they share
+    the cause of a refusal."""
 
     results: PermissionResults
     causes: RefusalCauses
@@ -230,7 +232,7 @@ class _Attempts:
     skipped: int = 0
 
     def skip(self, tiling: Tiling) -> _Attempts:
-        """Leave out a tiling that shares a cause."""
+        """Leave out a tiling that shares the cause of a refusal."""
         results = self.results.without(tiling, self.arena_limit)
         return replace(self, results=results, skipped=self.skipped + 1)
 
@@ -249,7 +251,7 @@ class _Attempts:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """What a report says about tilings that were given up or skipped."""
+        """The lines of a report about tilings that were given up or skipped."""
         if not self.skipped:
             return self.given_up
         more = f"not tried, as they share the cause: {self.skipped} more ways to tile"
@@ -260,8 +262,8 @@ def _first_proved_plan(
     job: _TilingJob, results: PermissionResults, prove: ProveModel
 ) -> PlanningResult:
     """The first tiling that lowers the objective and is not refused; the plan without tiles if
-    there is none. Where a file needs more than its tiling promised, and misses the limit by that,
-    those that promise less come first."""
+    there is none. A file that needs more bytes than its tiling was evaluated at, and therefore
+    exceeds the limit, is put aside and tried only after the other tilings."""
     attempts = _Attempts(results, RefusalCauses(), job.planner.arena_limit)
     missed: list[tuple[Tiling, PlannedFile]] = []
     for tiling in results.result.finalists:
@@ -296,8 +298,8 @@ def _prove_tiling(
     tiled: PlannedFile,
     prove: ProveModel,
 ) -> tuple[_Attempts, PlanningResult | None]:
-    """The file of a tiling with its proof; None where it is refused, or shares a cause with one
-    that was. With the attempts, this one included."""
+    """Prove the file of a tiling. Returns the attempts including this one, and the result; None if
+    the file is refused, or shares the cause of an earlier refusal."""
     if attempts.causes.concern_files(tiled.data, tiled.twin):
         return attempts.skip(tiling), None
     proof = prove(tiled)
@@ -309,14 +311,14 @@ def _prove_tiling(
 
 
 def _plain_alone(plain: PlannedFile) -> SearchSummary:
-    """The summary where no search for tiles was made."""
+    """The summary if no search for tiles was made."""
     return SearchSummary(plain=plain.inspection.arena.arena)
 
 
 def _search_for(
     job: _TilingJob, attempts: _Attempts, tiling: Tiling, tiled: PlannedFile
 ) -> SearchSummary:
-    """The search that led to a tiled file."""
+    """The summary of a search that led to a tiled file."""
     more = new_kinds(read_model(job.original), tiled.inspection.model)
     plain, best = job.objective_bytes(job.plain), job.objective_bytes(tiled)
     own, bound = attempts.results.same_firmware, tiled.inspection.arena.bound
@@ -330,7 +332,7 @@ def _search_for(
 
 
 def _search_in_vain(job: _TilingJob, attempts: _Attempts) -> SearchSummary:
-    """A search that found nothing better than the plan without tiles."""
+    """The summary of a search that found nothing better than the plan without tiles."""
     proved = " that stood the proof" if attempts.refused else ""
     outcome = (
         f"{attempts.results.result.evaluated} ways to tile and to stream were tried; none{proved} "

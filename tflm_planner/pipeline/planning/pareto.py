@@ -1,4 +1,4 @@
-"""What less memory costs: the tilings that a search found, as points for reports.
+"""Makes the Pareto front for reports: the tilings that a search found, by memory and instructions.
 
     bytes  o stock
            o order and plan
@@ -29,8 +29,9 @@ def front_of_search(
     written: Tiling | None,
     size: int,
 ) -> ParetoFront:
-    """The front of a search. plain: bytes with order and plan alone. written: the tiling that was
-    written, None if that is the plain plan. size: bytes of the final plan."""
+    """The front of a search. allowed: the permitted slowdown. plain: bytes with order and plan
+    alone. written: the tiling that was written; None if the plain plan was. size: bytes of the
+    final plan."""
     points = [ParetoPoint("chosen" if written is None else "plan", plain, 1.0)]
     for tiling in result.front:
         if tiling.is_changed and tiling != written and tiling.bytes < plain:
@@ -43,8 +44,8 @@ def front_of_search(
 
 
 def with_stock(front: ParetoFront, stock: int, bound: BoundKind) -> ParetoFront:
-    """The front with the source as its first point. bound: how the bytes of all points are known
-    (exact, enough, at least)."""
+    """The front with the original model as its first point. bound: whether the bytes of all points
+    are exact, enough, or "at least"."""
     return replace(front, points=(ParetoPoint("stock", stock, 1.0), *front.points), bound=bound)
 
 
@@ -55,8 +56,8 @@ def _point(role: Role, tiling: Tiling, size: int) -> ParetoPoint:
 
 
 def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
-    """The points, the largest first, without those that the chosen one beats: its final plan may be
-    lower than its evaluation promised."""
+    """The points, largest first, without those that the chosen one dominates. Its final plan may
+    need fewer bytes than its evaluation, so it may dominate points that it did not before."""
     chosen = next(p for p in points if p.role == "chosen")
     undominated = [
         p

@@ -1,9 +1,9 @@
-"""The file of a memory plan, written and read back.
+"""Writes the file of a memory plan, reads it back and checks it.
 
     MemoryPlan --write--> file --read back--> plan found in it: validated, overlaps replayed
                                               -> PlannedFile
 
-All checks that come before the runtimes are here and in `tiled_file`, which makes the files of
+All checks before the runs on runtimes are here and in `tiled_file`, which makes the files of
 tilings.
 """
 
@@ -35,9 +35,9 @@ from tflm_planner.transforms.base import run
 
 @dataclass(frozen=True)
 class SharingSummary:
-    """What shares memory under a plan. aliases: results in place. input_overlaps: results that
-    overlap an operand, which only the target's kernels allow. replayed: how many of these overlaps
-    were checked read by read."""
+    """Which results share memory with operands in a plan. aliases: results in place.
+    input_overlaps: results that overlap an operand in ways that only the target's kernels allow.
+    replayed: how many of these overlaps were checked by replay."""
 
     aliases: tuple[str, ...]
     input_overlaps: tuple[str, ...]
@@ -46,39 +46,41 @@ class SharingSummary:
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A file that was made."""
+    """A planned file."""
 
     data: bytes
-    """Its bytes."""
+    """The bytes of the file."""
     memory_plan: MemoryPlan
-    """From which it was made."""
+    """The plan from which it was made."""
     inspection: Inspection
-    """Of the file."""
+    """The inspection of the file."""
     sharing: SharingSummary
     """Results that share memory with operands."""
     twin: bytes | None = None
     """For a file that only TFLM runs, the portable model that computes the same on every
     runtime."""
     twin_origins: tuple[frozenset[int], ...] = ()
-    """Of the twin's operators (see `ir.Op`)."""
+    """Origins of the twin's operators (see `ir.Op`)."""
     notes: tuple[str, ...] = ()
-    """On how it was made."""
+    """Notes on how it was made."""
     exact: bool = True
     """Whether every element is computed by the same sum as before."""
     tiled: bool = False
-    """Whether parts of it are computed in tiles or in loops."""
+    """Whether parts of the model are computed in tiles or in loops."""
     slowdown: float = 1.0
-    """Instructions relative to the original, predicted."""
+    """Predicted instructions relative to the original."""
 
     def instructions(self, target: Target) -> int:
-        """Instructions of one inference of the file, with what its plan saves in copies."""
+        """Instructions of one inference of the file. Copies that its plan makes unnecessary are not
+        counted."""
         model = self.inspection.model
         return latency_of(model, target, carried_plan(model)).instructions
 
 
 def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedFile:
-    """The plan's file, read back. The plan that is found in the file is validated and its overlaps
-    are replayed, not the plan that was meant. Raises UnsoundPlanError where a check fails."""
+    """Write the file of a plan and read it back. The plan that is found in the file, not the
+    intended one, is validated, and its overlaps are replayed. Raises UnsoundPlanError if a check
+    fails."""
     written = write_planned(memory_plan.placed, options)
     model = written.read_back()
     offsets = carried_plan(model)
@@ -99,8 +101,9 @@ def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedF
 
 
 def never_larger(original: bytes, planned: PlannedFile, options: MemoryOptions) -> PlannedFile:
-    """The planned model, or `original` without another plan, should the arena be larger with one:
-    where the memory of TFLM's planner decides, offsets may cost a few bytes and save none."""
+    """The planned file or, if its arena is larger than the original's, the original without a new
+    plan. That happens if the arena is largest while TFLM plans: offsets then cost a few bytes and
+    save none."""
     model, kernels = read_model(original), options.kernels
     stock, larger = inspect_model(model, kernels), planned.inspection.arena.arena
     if larger <= stock.arena.arena or stock.arena.cannot_run:
@@ -123,7 +126,7 @@ def never_larger(original: bytes, planned: PlannedFile, options: MemoryOptions) 
 
 
 def check_legal(problem: Problem, plan: Plan) -> None:
-    """Raise UnsoundPlanError where a plan breaks the rules of its problem."""
+    """Raise UnsoundPlanError if a plan violates the rules of its problem."""
     violations = validate(problem, plan)
     if violations:
         raise UnsoundPlanError(f"the plan made is not legal: {violations[0]}; please report it")
@@ -132,8 +135,8 @@ def check_legal(problem: Problem, plan: Plan) -> None:
 def check_sharing(
     timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
 ) -> SharingSummary:
-    """What shares memory, replayed on every build of the target's kernels. Raises
-    UnsoundPlanError where a byte would be lost."""
+    """Which results share memory with operands. Overlaps are replayed on every build of the
+    target's kernels. Raises UnsoundPlanError if a byte would be lost."""
     input_overlaps = list(taken_input_overlaps(timeline, offsets, kernels))
     return SharingSummary(
         aliases=sharing_texts(timeline, offsets),
@@ -143,15 +146,16 @@ def check_sharing(
 
 
 def on_lean_firmware(planned: PlannedFile, target: Target) -> tuple[Model, Arena]:
-    """The very plan that was made, on the lean firmware of a target: the model with its pool of
-    parameters, and its arena."""
+    """The same plan on the lean firmware of a target: the model with its pool of parameters, and
+    its arena."""
     model = clone(planned.inspection.model)
     run(model, WritePool())
     return model, arena_of(model, with_lean(target), carried_plan(model))
 
 
 def add_lean_pool(model: Model) -> tuple[bytes, Model]:
-    """The model with the pool that lean firmware looks for, so that the search counts with it."""
+    """Add the pool that lean firmware looks for to a model, so that the search takes it into
+    account. Returns the file and the model read from it."""
     run(model, WritePool())
     pooled = write_model(model)
     return pooled, read_model(pooled)

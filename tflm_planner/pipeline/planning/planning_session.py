@@ -1,7 +1,7 @@
-"""A model planned by one set of options after the other: those of a command, those of what it could
-permit besides, those of every board.
+"""Plans one model with several sets of options: those of the command, those with further
+permissions, or those of many boards.
 
-    original --ends, pool--> model --ModelPlanner--> PlanningResult
+    original --conversions dropped, pool added--> model --ModelPlanner--> PlanningResult
 
 It must not know what the plans are for.
 """
@@ -26,14 +26,16 @@ from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversi
 
 @dataclass(frozen=True)
 class PlanningSession:
-    """A model, to be planned by one set of options or several. original: the file's bytes."""
+    """A model to be planned with one or several sets of options. original: the bytes of its
+    file."""
 
     original: bytes
     stop: Stop
     on_progress: Progress
 
     def plan(self, options: PlanOptions, prove: ProveModel = leave_unproved) -> PlanningResult:
-        """The best file, its proof, and the search for it. Raises as `ModelPlanner.plan` does."""
+        """The best file, its proof, and the search for it. Raises the errors of
+        `ModelPlanner.plan`."""
         data, model = self.original, read_model(self.original)
         converted: list[ConvertedEnd] = []
         if options.io == "int8":

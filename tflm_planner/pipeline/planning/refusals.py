@@ -1,4 +1,4 @@
-"""Why the proof refused files, and which tilings share the cause and are not offered again.
+"""Records why the proof refused files, and tells which other tilings share a cause and are skipped.
 
     refused: operator 7 of the file differs  ->  it is a tile of operator 3  ->  no other tiling
                                                  that has operator 3 in tiles
@@ -28,9 +28,9 @@ MOST_PROOFS = 8
 
 @dataclass(frozen=True)
 class Refusal:
-    """reason: why a file was refused, in words. operators: of the original, by their places there,
-    that the operator at fault computes a part of; none if it is unknown. form: of the operator at
-    fault, if a runtime does not run it at all."""
+    """Why a file was refused. reason: the reason in words. operators: positions of the operators in
+    the original of which the operator at fault computes a part; empty if it is unknown. form: kind
+    and types of the operator at fault, if a runtime does not run it at all."""
 
     reason: str
     operators: frozenset[int] = frozenset()
@@ -42,9 +42,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Proof:
-    """The outcome of proving a file. verdict: of the runtimes; None if no proof was asked for, or
-    if the terms differ already. refusal: why the file must not be written; None if it may be.
-    terms: of the proof for every input; None if it was not asked for."""
+    """The outcome of proving a file. verdict: the verdict of the runtimes; None if no proof was
+    asked for, or if the terms differ already. refusal: why the file must not be written; None if it
+    may be. terms: the proof for every input; None if no proof was asked for."""
 
     verdict: Verdict | None = None
     refusal: Refusal | None = None
@@ -53,13 +53,14 @@ class Proof:
 
 @dataclass(frozen=True)
 class RefusedRegion:
-    """Operators of a region at fault, and how the region was computed: in tiles or in a loop."""
+    """The operators at fault in a region, and whether the region was computed in tiles or in a
+    loop."""
 
     kind: type[TiledRegion] | type[LoopedRegion]
     operators: frozenset[int]
 
     def is_like(self, region: TiledRegion | LoopedRegion) -> bool:
-        """Whether a region computes one of the operators in the same way."""
+        """Whether a region computes one of these operators in the same way."""
         return type(region) is self.kind and bool(self.operators & {*region.ops})
 
 
@@ -67,8 +68,9 @@ class RefusedRegion:
 class RefusalCauses:
     """The causes for which tilings of one model were refused.
 
-    regions: those with an operator at fault. forms: of operators that no runtime ran. unexplained:
-    tilings refused for an unknown cause. refusals: how many there were.
+    regions: the regions with an operator at fault. forms: kinds and types of operators that a
+    runtime did not run. unexplained: tilings refused for an unknown cause. refusals: how many
+    refusals there were.
     """
 
     regions: tuple[RefusedRegion, ...] = ()
@@ -77,7 +79,7 @@ class RefusalCauses:
     refusals: int = 0
 
     def including(self, tiling: Tiling, refusal: Refusal) -> RefusalCauses:
-        """These causes with that of one more refusal."""
+        """These causes and that of one more refusal."""
         at_fault = refusal.operators
         regions = tuple(
             RefusedRegion(type(region), at_fault & {*region.ops})
@@ -95,7 +97,8 @@ class RefusalCauses:
         )
 
     def concern(self, tiling: Tiling) -> bool:
-        """Whether a tiling has a region like a refused one, or enough tilings were proved."""
+        """Whether a tiling is to be skipped: it has a region like a refused one, or there were
+        MOST_PROOFS refusals already."""
         if self.refusals >= MOST_PROOFS:
             return True
         if any(refused.is_like(region) for refused in self.regions for region in tiling.regions):
@@ -105,13 +108,13 @@ class RefusalCauses:
         )
 
     def concern_files(self, *files: bytes | None) -> bool:
-        """Whether one of the files has an operator that no runtime ran."""
+        """Whether one of the files has an operator of a form that a runtime did not run."""
         models = (read_model(f, dialect=True) for f in files if f is not None and self.forms)
         return any(self.forms & forms_of(model.ops()) for model in models)
 
 
 def _share_a_region(one: Tiling, other: Tiling) -> bool:
-    """Whether they have regions of one sort with an operator in common."""
+    """Whether two tilings have regions of the same kind with a common operator."""
     return any(_meet(a, b) for a in one.regions for b in other.regions)
 
 

@@ -1,4 +1,4 @@
-"""Spells operators of a planned model otherwise, where that lowers its arena."""
+"""Changes the spellings of operators in a planned model if that lowers its arena."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def try_spellings(
     on_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
-    """The best plan with operators spelled otherwise where that lowers the arena."""
+    """The best plan with other spellings of operators; `best` itself if none lowers the arena."""
     problem = planning_problem(best.timeline, options.input_overlaps_of)
     choice = SpellingChoice(
         best.model, best.timeline, problem, options.kernels, rows=permission.rows
@@ -54,7 +54,7 @@ def try_spellings(
     spelled = best_spellings(choice, best, permission, respelling)
     if spelled is best:
         return best
-    # The order stays, but what bounds it has changed.
+    # The order stays, but its lower bound has changed.
     in_file_order = find_orders(spelled.model, replace(options, order="file"))
     bounds = chosen_order(spelled.model, in_file_order)
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
@@ -65,8 +65,8 @@ def try_spellings(
 
 
 def _figures_of(memory_plan: MemoryPlan, options: MemoryOptions) -> PlanFigures:
-    """The arena and instructions of a plan. In the dialect, which drops views, its head is used
-    in place of the arena."""
+    """The arena and instructions of a plan. With `bind_views`, the head is used instead of the
+    arena."""
     model, offsets, target = memory_plan.model, memory_plan.offsets, options.kernels.target
     arena = memory_plan.head if options.bind_views else arena_of(model, target, offsets).arena
     return PlanFigures(arena, memory_plan.head, count_instructions(memory_plan, target))

@@ -1,10 +1,10 @@
-"""Makes a tiling into files: the portable twin, and its TFLM dialect.
+"""Makes the files of a tiling: the portable twin, and its TFLM dialect.
 
     original -Regions-> portable twin -------------------------> plan, AttachPlan    every runtime
                              |------ Crop -> plan -> Dialect -> AttachPlan           TFLM only
 
-The twin is an ordinary model. In the dialect, views cost no operator; only TFLM with its plan
-understands it, so its scratch is checked against the life spans of the twin.
+The twin is an ordinary model. In the dialect, views need no operators. Only TFLM, following the
+plan, runs such a file correctly. So its scratch is checked against the life spans of the twin.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def plan_tiling(
     on_progress: Progress,
     stop: Stop | None = None,
 ) -> PlannedFile:
-    """The file of a tiling: in the dialect where that is permitted and it has tiles, portable
-    otherwise. Raises UsageError where TFLM could not run it, and UnsoundPlanError where a guard
-    refuses it."""
+    """Make the file of a tiling. It is in the dialect if that is permitted and the tiling has
+    views, and portable otherwise. Raises UsageError if TFLM could not run it, and UnsoundPlanError
+    if a guard refuses it."""
     exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
     source = read_model(original)
     in_dialect = permission.dialect and tiling.has_views
@@ -97,8 +97,8 @@ def plan_tiling(
 
 
 def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
-    """Options of the search for the final plan, which starts from the plan with which the tiling
-    was evaluated. rows: whether operators may be spelled in rows, between RESHAPEs."""
+    """The options of the search for the final plan, which starts from the plan with which the
+    tiling was evaluated. rows: whether the spelling in rows, between RESHAPEs, is allowed."""
     search = replace(options, recipe=tiling.recipe)
     if tiling.respell is None:
         return search
@@ -108,8 +108,9 @@ def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> Me
 def _write_dialect(
     memory_plan: MemoryPlan, options: MemoryOptions
 ) -> tuple[PlannedFile, list[str]]:
-    """The plan's file in the dialect, with notes on what the dialect left out. The plan is checked
-    before views are dropped: later, life spans say nothing of its legality."""
+    """Write the plan's file in the dialect, with notes on the operators that were dropped. The plan
+    is checked before they are dropped, because afterwards life spans do not tell whether it is
+    legal."""
     check_legal(memory_plan.problem, memory_plan.solution.plan)
     sharing = check_sharing(memory_plan.timeline, memory_plan.offsets, options.kernels)
     dialect, notes = into_dialect(memory_plan, options)
@@ -130,7 +131,7 @@ def _write_dialect(
 
 
 def _check_runs(source: Model, result: Model, target: Target) -> None:
-    """Raise UsageError where TFLM could not run the result, although it runs the source."""
+    """Raise UsageError if TFLM could not run the result although it runs the source."""
     why = new_refusal(source.ops(), result.ops(), runners(target))
     if why is not None:
         raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
@@ -141,7 +142,8 @@ def _offsets_in_file_order(model: Model, offsets: Mapping[Tensor, int] | None) -
 
 
 def registration_notes(kinds: list[str]) -> list[str]:
-    """What the firmware must register in addition, and the lines to paste."""
+    """Notes on the operators that the firmware must register in addition, with the lines to
+    paste."""
     if not kinds:
         return []
     methods = (resolver_method(kind) for kind in kinds)
@@ -160,9 +162,10 @@ def tiled_model(
     order: Sequence[int] | None = None,
     inexact: bool = False,
 ) -> tuple[Model, list[str]]:
-    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect. `order`: the
-    running order of its operators, which `regions` name by their places in the file. `inexact`:
-    sums may be split."""
+    """The model in `data`, normalized and tiled, with notes. `regions`: operators are given by
+    position in the normalized model. `crop`: whether to crop for the dialect. `order`: the order in
+    which operators are to run, as a list of these positions. `inexact`: whether sums may be
+    split."""
     model = read_model(data)
     notes = run(model, Normalize())
     number_origins(model)
@@ -175,10 +178,10 @@ def tiled_model(
 
 
 def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[PlacedModel, list[str]]:
-    """A copy in the dialect of what was planned with `bind_views`, and notes.
+    """A copy, in the dialect, of a model that was planned with `bind_views`, and notes.
 
-    Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed: on the
-    target, or with the reference kernels, by which the file is proved on this machine.
+    Raises UnsoundPlanError if TFLM would place scratch over bytes that are still needed, on the
+    target or with the reference kernels that prove the file on this machine.
     """
     rules = (options.kernels.scratch_of, reference_scratch)
     faults: list[str] = []
@@ -199,5 +202,6 @@ def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[Place
 
 
 def new_kinds(before: Model, after: Model) -> list[str]:
-    """Operators that the firmware must register in addition."""
+    """The kinds of operators that only the second model has, and that the firmware must also
+    register."""
     return sorted({op.kind for op in after.ops()} - {op.kind for op in before.ops()})

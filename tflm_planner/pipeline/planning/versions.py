@@ -1,4 +1,4 @@
-"""What the target's version of TFLM cannot run or plan of a model.
+"""Checks what the target's version of TFLM cannot run or plan in a model.
 
 It must not know when TFLM learnt what: `tflm.versions` does.
 """
@@ -15,7 +15,7 @@ from tflm_planner.tflm.versions import can, day_of, since
 
 
 def refuse_plan(model: Model, target: Target) -> None:
-    """Raise ModelError where TFLM would misunderstand the plan or the model."""
+    """Raise ModelError if TFLM would misunderstand the plan or the model."""
     if (wrong := misdeclaration(model.ops())) is not None:
         raise ModelError(wrong)
     if len(model.graphs) > 1 and not can(target, "plans_of_subgraphs"):
@@ -27,7 +27,7 @@ def refuse_plan(model: Model, target: Target) -> None:
 
 
 def refuse_unrunnable(model: Model, target: Target) -> None:
-    """Raise ModelError where the target's TFLM does not run the model, planned or not."""
+    """Raise ModelError if the target's TFLM does not run the model, planned or not."""
     reasons = cannot_run(model.ops(), target)
     if reasons:
         more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
@@ -39,7 +39,7 @@ def refuse_unrunnable(model: Model, target: Target) -> None:
 
 
 def version_notes(model: Model, target: Target) -> list[str]:
-    """What to know about the target's TFLM and this model."""
+    """Notes on operators of this model that the target's TFLM lacks."""
     day = day_of(target)
     missing = sorted({op.kind for op in model.ops() if lacks(op.kind, target)})
     return [f"TFLM of {day} has no {kind}, which the model needs (since {since(kind)})" for kind in missing]  # noqa: E501  # fmt: skip

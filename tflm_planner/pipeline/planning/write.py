@@ -1,12 +1,11 @@
-"""The last steps to a file: drop what costs flash (if asked for), write the pool that lean firmware
-looks for, then write the plan.
+"""Makes the file of a planned model: drops unread parts to save flash (if asked for), adds the pool
+that lean firmware looks for, then attaches the plan.
 
     PlacedModel --Minify--> --WritePool--> --AttachPlan--> portable file
                                        --KeepOneZeroPoint--> file for TFLM alone
 
-The order is fixed: the pool depends on the operators as they are in the end, and the plan lists
-every tensor. `WrittenFile` keeps the names that were dropped, so that reports can tell tensors
-apart.
+The order is fixed: the pool depends on the final operators, and the plan lists every tensor.
+`WrittenFile` keeps the names that were dropped, so that reports can identify tensors.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file, and what it does not say: the names that its tensors had, and the origins of its
-    operators. portable: the file before the last step, if that step made it one for TFLM alone."""
+    """A file, with what is not stored in it: the names of its tensors, and the origins of its
+    operators. portable: the file before the last step, if that step made a file that only TFLM
+    runs."""
 
     data: bytes
     names: tuple[str, ...]
@@ -47,8 +47,8 @@ class WrittenFile:
 def write_planned(
     placed: PlacedModel, options: MemoryOptions, *, attach: bool = True
 ) -> WrittenFile:
-    """A model with its plan as a file. `attach`: whether the plan goes with it, or what TFLM finds
-    in the model as it came."""
+    """Write a model and its plan to a file. `attach`: whether to attach the plan; otherwise the
+    file keeps the plan that the model carries, if any."""
     copy, target = placed.copy(), options.kernels.target
     model = copy.model
     names = tuple(t.name for t in model.tensors())

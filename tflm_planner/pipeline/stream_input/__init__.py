@@ -1,7 +1,7 @@
-"""Streamed input: a model split in two, so that its input comes row by row.
+"""Splits a model in two, so that its input comes row by row.
 
-    split   where, so that front and back need the least SRAM together
-    render  the report, and the C++ that runs the pair
+    split   finds where to split, so that front and back together need the least SRAM
+    render  makes the report, and the C++ code that runs the pair
 
 `transforms.row_loop.split_input` makes the two halves.
 """

@@ -1,4 +1,4 @@
-"""A model split for streamed input as text: the report, and the lines of C++ that run it.
+"""Renders a model that was split for streamed input: the report, and the C++ code that runs it.
 
 It must not know how the split was found.
 """
@@ -38,8 +38,8 @@ def render_streamed(
     stopped: Reason | None = None,
     terms: TermsProof | None = None,
 ) -> Iterator[str]:
-    """The report, line by line. `before`: bytes of arena of the model as it came. `stopped`: why
-    the search was cut short, if it was. `terms`: the proof for every input."""
+    """Yield the lines of the report. `before`: bytes of arena of the original model. `stopped`: why
+    the search was cut short, or None. `terms`: the proof for every input."""
     yield from _lines_of_sram(pair, before)
     yield from _lines_of_halves(pair)
     notes = (*((SAID[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
@@ -64,7 +64,7 @@ def _verdict_words(verdict: Verdict, terms: TermsProof | None) -> str:
 
 
 def _stands_alone(verdict: Verdict, terms: TermsProof | None) -> bool:
-    """Whether the proof by terms is all that there is."""
+    """Whether the proof by terms is the only proof, since no runtime compared the pair."""
     is_equal = terms is not None and terms.status == EQUAL
     return is_equal and not verdict.proved and not verdict.differs
 
@@ -112,7 +112,7 @@ def streamed_to_json(
     stopped: Reason | None = None,
     terms: TermsProof | None = None,
 ) -> dict[str, Any]:
-    """The report as a document; see `types.Streamed`."""
+    """The report as the JSON document `types.StreamedJson`."""
     schedule = pair.schedule
     return plain(
         view(
@@ -147,14 +147,15 @@ def streamed_to_json(
 
 
 def _finite(value: float) -> float | Literal["inf", "-inf"]:
-    """JSON has no infinities."""
+    """A number for JSON, which has no infinities."""
     if math.isfinite(value):
         return value
     return "inf" if value > 0 else "-inf"
 
 
 def _doubts(pair: StreamedPair) -> list[str]:
-    """Why the figures are no more than "at least", and what that means for the front's room."""
+    """Why the figures are only "at least", and what that means for the memory reserved for the
+    front."""
     words = [uncertainty.words for uncertainty in pair.uncertainties]
     if bound_of(pair.uncertainties) != "at least":
         return words
@@ -163,8 +164,8 @@ def _doubts(pair: StreamedPair) -> list[str]:
 
 
 def front_persistent_bytes(pair: StreamedPair) -> int:
-    """Bytes to reserve for the persistent memory of the front, with a margin where it is in
-    doubt."""
+    """Bytes to reserve for the persistent memory of the front, with a margin if the figure is
+    uncertain."""
     return bytes_to_reserve(pair.front_arena.persistent, pair.front.inspection.arena.uncertainties)
 
 
@@ -174,8 +175,8 @@ def _methods(model: Model) -> list[str]:
 
 
 def render_header(pair: StreamedPair, name: str, target: Target) -> str:
-    """A C++ header with the sizes of this split, and the functions that run it. `name`: what the
-    namespace is called."""
+    """A C++ header with the sizes of this split, and the functions that run it. `name`: the
+    namespace is named after it."""
     space = _identifier(name)
     guard = f"TFLM_PLAN_{space.upper()}_H_"
     front, back = pair.front.inspection.model, pair.back.inspection.model

@@ -1,15 +1,15 @@
-"""Streamed input: where to split a model so that front and back need the least SRAM together.
+"""Finds where to split a model so that front and back together need the least SRAM.
 
     back's arena   | head: boundary, room, ...                 | tail |     + front, persistent
                              [ front: rows, halos, tiles ]
 
-The front's memory, except for what must persist, is an input of the back that nothing reads. It is
-planned beside the boundary, which the front fills, and shares memory with everything that the back
-computes later. So the back's arena serves both halves, and planning the back plans both. A front
-grows with every operator that it takes in (by halos, and by rows times the product of strides),
-while the back shrinks; the boundary between them counts too. Ends of the front are tried in the
-order of a lower bound, first planned without tiles, then with tiles as long as that could still
-win. It must not know runtimes: `prove` is a function.
+The front's memory, except for what must persist, is an input of the back that nothing reads. (In
+the drawing it is "room".) It lies beside the boundary, which the front fills, and shares memory
+with everything that the back computes later. So the back's arena serves both halves, and planning
+the back plans both. With every further operator the front grows (by halos, and by rows times the
+product of strides) and the back shrinks; the boundary between them counts, too. Split points are
+tried in the order of a lower bound, first planned without tiles, then with tiles as long as that
+could still be better. It must not know runtimes: `prove` is a function.
 """
 
 from __future__ import annotations
@@ -54,24 +54,25 @@ from tflm_planner.transforms.row_loop.split_input import (
 )
 
 _QUICK_EFFORT = 0.1
-"""Allocation effort for a plan that only shows where to split."""
+"""Effort of exact packing for a plan that only helps to choose where to split."""
 
 
 @dataclass(frozen=True, order=True)
 class SplitPoint:
-    """Where a model may be split."""
+    """A place where a model can be split."""
 
     least_sram: int
-    """Bytes that the pair needs at least."""
+    """Lower bound of the pair's SRAM in bytes."""
     ops: tuple[int, ...]
     """The front's operators, by position."""
     rows: int
-    """Rows of the boundary that the front makes a turn."""
+    """Rows of the boundary that the front makes in each invoke."""
 
 
 @dataclass(frozen=True)
 class PairInstructions:
-    """Instructions of one inference: of the original, of all turns of the front, of the back."""
+    """Instructions of one inference: of the original, of all invokes of the front, and of the
+    back."""
 
     original: int
     front: int
@@ -80,9 +81,9 @@ class PairInstructions:
 
 @dataclass(frozen=True)
 class StreamedPair:
-    """A model in two halves, planned. ops: of the front, by position. schedule: which rows the
-    front takes, and when. front_arena: the front's memory, of which `shared` is the back's room.
-    refused: splits that promised more, and why they were not made."""
+    """A model in two planned halves. ops: the front's operators, by position. schedule: which rows
+    the front takes, and when. front_arena: the front's memory; its part `shared` is an input of the
+    back. refused: better splits, and why they were refused."""
 
     ops: tuple[int, ...]
     schedule: StripSchedule
@@ -94,12 +95,13 @@ class StreamedPair:
 
     @property
     def sram(self) -> int:
-        """Bytes that both need together."""
+        """Bytes of SRAM that both halves together need."""
         return self.front_arena.persistent + self.back.inspection.arena.arena
 
     @property
     def uncertainties(self) -> tuple[Uncertainty, ...]:
-        """Why these bytes are no more than "at least"; of both halves, each reason once."""
+        """The uncertainties of both halves, without duplicates: why the bytes are only "at
+        least"."""
         arenas = self.front.inspection.arena, self.back.inspection.arena
         return tuple(
             dict.fromkeys(uncertainty for arena in arenas for uncertainty in arena.uncertainties)
@@ -107,7 +109,7 @@ class StreamedPair:
 
     @property
     def slowdown(self) -> float:
-        """Instructions of both, relative to the original."""
+        """Instructions of both halves, relative to the original."""
         counts = self.instructions
         return (counts.front + counts.back) / max(counts.original, 1)
 
@@ -120,13 +122,13 @@ def split_for_rows(
     on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> tuple[StreamedPair, Proof]:
-    """Front and back of the model in `data` that need the least SRAM together and that `prove` does
-    not refuse. A refused pair is followed by the next best, which is split elsewhere, or at the
-    same place with no tiles in the back. If it refuses all, the last one. `stop`: may end all
-    searching, for splits too; one split is made in any case.
+    """The front and back of the model in `data` that together need the least SRAM and that `prove`
+    does not refuse. After a refused pair, the next best one is tried, which is split elsewhere, or
+    at the same place without tiles in the back. If all are refused, the last one is returned.
+    `stop`: can end all searches; one split is made in any case.
 
-    Raises ModelError where the input cannot be streamed at all, UsageError where it cannot be
-    streamed with these options, and UnsoundPlanError where a guard refuses the only split."""
+    Raises ModelError if the input cannot be streamed at all, UsageError if it cannot be streamed
+    with these options, and UnsoundPlanError if a guard refuses every split."""
     model = read_model(data)
     run(model, Normalize())
     stop = stop or Stop(options.memory.time_limit)
@@ -145,8 +147,8 @@ def split_for_rows(
 
 
 class _SplitSearch:
-    """The splits of a model, planned only as far as each may be the best: first without tiles, then
-    with tiles if that could win."""
+    """The splits of a model. Each is planned only as long as it may be the best: first without
+    tiles, then with tiles if that could be better."""
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class _SplitSearch:
         self._first_fault: UnsoundPlanError | None = None
 
     def first(self) -> StreamedPair:
-        """The best split. Raises UnsoundPlanError where a guard refuses every one."""
+        """The best split. Raises UnsoundPlanError if a guard refuses every split."""
         best = self.best()
         if best is None:
             assert self._first_fault is not None
@@ -173,7 +175,7 @@ class _SplitSearch:
         return best
 
     def best(self) -> StreamedPair | None:
-        """The best split not dropped so far. Its `refused` lists those that were."""
+        """The best split that was not dropped. Its `refused` lists those that were."""
         best = self._best()
         return None if best is None else replace(best, refused=tuple(self._refused))
 
@@ -201,7 +203,7 @@ class _SplitSearch:
         return best
 
     def drop(self, split: StreamedPair, why: str) -> None:
-        """Give a split up. One whose back is in tiles stays without them."""
+        """Drop a split. If its back is in tiles, the split without tiles is kept."""
         self._refused.append(why)
         self._on_progress(why)
         if not split.back.tiled:
@@ -216,8 +218,8 @@ class _SplitSearch:
         return point.least_sram >= best.sram
 
     def _better(self, best: StreamedPair | None, pair: StreamedPair) -> StreamedPair:
-        """Of two pairs: the one within the permitted slowdown; if both are, the smaller one; if
-        none is, the faster one."""
+        """The better of two pairs: the one within the permitted slowdown; if both are, the smaller
+        one; if neither is, the faster one."""
         if best is None:
             return pair
 
@@ -235,7 +237,7 @@ class _SplitSearch:
         return self._with_tiles[plain.ops]
 
     def _plan(self, ops: tuple[int, ...], rows: int, options: StreamOptions) -> StreamedPair | None:
-        """The split, planned; None where a guard refuses it."""
+        """Plan a split; None if a guard refuses it."""
         try:
             return plan_split(self._model, ops, rows, options, self._on_progress, self._stop)
         except UnsoundPlanError as fault:
@@ -252,20 +254,21 @@ def _describe_split(split: StreamedPair) -> str:
 
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
-    """Options for a plan that only shows where to split."""
+    """Options for a plan that only helps to choose where to split."""
     return replace(options, memory=replace(options.memory, exact_effort=_QUICK_EFFORT), tiles=None)
 
 
 def _optimistic_sram(pair: StreamedPair) -> int:
-    """What the pair would need if tiles lowered the back to boundary and room."""
+    """Bytes that the pair would need if tiles lowered the back's head to the boundary and the
+    memory of the front."""
     boundary, _ = pair.back.inspection.model.main.inputs
     tails = pair.front_arena.persistent + pair.back.inspection.arena.tail
     return tails + align_up(boundary.nbytes) + pair.front_arena.shared
 
 
 def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
-    """Where the model can be split, the most promising end first. Raises ModelError where there is
-    none."""
+    """The places where the model can be split, the lowest bound first. Raises ModelError if there
+    are none, UsageError if `options.end` is not one of them."""
     if len(model.main.inputs) != 1:
         raise ModelError(
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
@@ -310,7 +313,7 @@ def _why_halves_cannot_run(
 
 
 def _front_bytes(geometry: LoopGeometry) -> int:
-    """Bytes that a front needs at least: all halos, and the new rows of one operator."""
+    """Lower bound of a front's bytes: all halos, and the new rows of one operator."""
     new = (
         (use.tile - use.carried) * use.reading.width * element_bytes(use.reading.tensor)
         for use in geometry.uses
@@ -319,7 +322,8 @@ def _front_bytes(geometry: LoopGeometry) -> int:
 
 
 def _boundary_rows(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
-    """Rows of the boundary a turn, for `rows` rows of the image at a time."""
+    """Rows of the boundary that each invoke makes from `rows` rows of the image. Raises
+    NotStreamableError if that is not a whole number."""
     if rows is None:
         return 1
     geometry = can_split(model, ops, 1)
@@ -340,7 +344,7 @@ def plan_split(
     on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> StreamedPair:
-    """Both halves of a split (see `transforms.row_loop.split_input.split_model`), planned."""
+    """Plan both halves of a split (see `transforms.row_loop.split_input.split_model`)."""
     search, target = options.memory, options.target
     halves = split_model(model, ops, rows)
     states = halves.strips.states
@@ -377,8 +381,8 @@ def _plan_half(
 
 
 def check_states(front: PlannedFile, states: tuple[tuple[int, int], ...]) -> None:
-    """Check that halos stay in their place, by the plan in the file and not by the one that was
-    meant. Raises UnsoundPlanError."""
+    """Check that halos keep their offsets in the plan that is found in the file, not in the
+    intended one. Raises UnsoundPlanError if they do not."""
     graph = front.inspection.model.main
     plan = carried_plan(front.inspection.model) or {}
     for input_place, output_place in states:

@@ -1,1 +1,1 @@
-"""Documents for programs: a module of types for each, and `document`, which fills them."""
+"""JSON documents for programs: a module of types for each, and `document`, which makes them."""

@@ -1,5 +1,5 @@
-"""What programs read of `arena`: an arena, its parts, and one that several models share.
-See `report.json.common`."""
+"""Types of the JSON of `arena`: an arena, its parts, and an arena that several models share. See
+`report.json.common`."""
 
 from __future__ import annotations
 

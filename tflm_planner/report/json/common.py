@@ -1,10 +1,10 @@
-"""What the documents that programs read have in common: their version, counts, and bounds.
+"""What all JSON documents have in common: their version, counts, and bounds.
 
-A module of types a document (`report`, `arena`, ...) says every key, its type, its
-limits and its meaning. The JSON comes of these types (`document`), and so do the schemas in
-`schema/` (`python -m tflm_planner.cli.schemas`). A field has the name of the result's attribute
-that it shows, and another one in JSON where `name` says so. `SCHEMA_VERSION` grows with every
-change that a reader could notice.
+For each document, a module of types (`report`, `arena`, ...) defines every key with its type, its
+limits and its meaning. The JSON is made from these types (`document`), and so are the schemas in
+`schema/` (`python -m tflm_planner.cli.schemas`). A field has the name of the attribute that it
+shows, unless its `name` gives another one for JSON. `SCHEMA_VERSION` is increased with every change
+that a reader could notice.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The documents that programs read of `compare`: every key, its type, its limits and its meaning.
-See `report.json.common`."""
+"""The JSON document of `compare`: every key with its type, its limits and its meaning. See
+`report.json.common`."""
 
 from __future__ import annotations
 

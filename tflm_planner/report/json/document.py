@@ -1,4 +1,4 @@
-"""Reports, inspections, verdicts and arenas as plain JSON types; the modules of types say which.
+"""Makes JSON of reports, inspections, verdicts and arenas, with the types of the other modules.
 
 It must not know files: the caller dumps the result.
 """
@@ -51,7 +51,8 @@ def to_json(report: Report) -> JsonObject:
 
 
 def _allocation(allocation: Allocation) -> report_types.AllocationJson:
-    """How the offsets were found; the solution's attributes among the others."""
+    """How the offsets were found. The attributes of the solution are included in the same
+    object."""
     solution = view(allocation.solution, report_types.SolutionJson)
     return view(
         allocation,
@@ -61,7 +62,7 @@ def _allocation(allocation: Allocation) -> report_types.AllocationJson:
 
 
 def _fit(report: Report) -> report_types.FitJson:
-    """Whether the arena and the file have room."""
+    """Whether the arena and the file fit."""
     board = report.board
     return report_types.FitJson(
         verdict=verdict_line(report),
@@ -74,7 +75,7 @@ def _fit(report: Report) -> report_types.FitJson:
 
 
 def _meets_budget(report: Report) -> bool | None:
-    """None: within the budget as far as the arena is known, which is not to the end."""
+    """Whether the arena is within the budget; None if only a lower bound of the arena is."""
     if report.budget is None:
         return True
     arena = report.after.arena
@@ -85,7 +86,7 @@ def _meets_budget(report: Report) -> bool | None:
 def inspection_to_json(
     memory_map: MemoryMap, limits: HeadLimits, notes: Sequence[str], cannot_run: Sequence[str] = ()
 ) -> JsonObject:
-    """What `inspect` shows of a model: its map on stock TFLM, and the floors of its head."""
+    """The document of `inspect`: the map on stock TFLM, and lower bounds of the head."""
     return plain(
         memory_map_types.InspectionJson(
             SCHEMA_VERSION,
@@ -98,7 +99,8 @@ def inspection_to_json(
 
 
 def verdict_to_json(verdict: Verdict, arenas: tuple[Arena, Arena], target: Target) -> JsonObject:
-    """What `verify` says: equal or not, runtime by runtime, and both arenas on a target."""
+    """The document of `verify` for two models: whether they are equal, each runtime's check, and
+    both arenas on a target."""
     before, after = arenas
     return plain(
         view(
@@ -114,7 +116,7 @@ def verdict_to_json(verdict: Verdict, arenas: tuple[Arena, Arena], target: Targe
 
 
 def plan_verdict_to_json(verdict: PlanVerdict, arena: Arena, target: Target) -> JsonObject:
-    """What `verify` says of the plan in one model. arena: see `PlanVerificationJson`."""
+    """The document of `verify` for the plan in one model. arena: see `PlanVerificationJson`."""
     return plain(
         view(
             verdict,
@@ -128,9 +130,9 @@ def plan_verdict_to_json(verdict: PlanVerdict, arena: Arena, target: Target) -> 
 
 
 def arena_to_json(arena: Arena, target: Target, apart: SplitArena | None = None) -> JsonObject:
-    """What `arena` says of a model on a target. All sizes are bytes; `arena` is the smallest that
-    works, its start aligned to 16, if `exact`. apart: the same in two arenas, if there can be
-    two."""
+    """The document of `arena` for a model on a target. All sizes are bytes. If `exact`, `arena` is
+    the smallest arena that works, with its start aligned to 16. apart: the sizes of two arenas, if
+    the target's TFLM can have two."""
     return plain(
         view(
             arena,
@@ -144,7 +146,8 @@ def arena_to_json(arena: Arena, target: Target, apart: SplitArena | None = None)
 
 
 def common_arena_to_json(names: Sequence[str], arena: CommonArena, target: Target) -> JsonObject:
-    """What `arena --shared` says of several models in one arena, named in their order."""
+    """The document of `arena --shared` for several models in one arena. names: their names, in the
+    order of allocation."""
     return plain(
         view(
             arena,

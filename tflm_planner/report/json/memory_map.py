@@ -1,4 +1,4 @@
-"""What programs read of `inspect`, and of memory maps and floors of the head in any report.
+"""Types of the JSON of `inspect`, and of memory maps and lower bounds of the head in any report.
 See `report.json.common`."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What programs read of a report: all that a run of the planner found. See `report.json.common`."""
+"""Types of the JSON of a report, with all results of a run of the planner. See
+`report.json.common`."""
 
 from __future__ import annotations
 

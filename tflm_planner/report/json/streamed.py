@@ -1,4 +1,4 @@
-"""The document that programs read of a model split for streamed input: every key, its type, its
+"""The JSON document of a model that was split for streamed input: every key with its type, its
 limits and its meaning. See `report.json.common`."""
 
 from __future__ import annotations

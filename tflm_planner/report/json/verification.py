@@ -1,5 +1,5 @@
-"""What programs read of `verify`, and of checks and proofs in any report.
-See `report.json.common`."""
+"""Types of the JSON of `verify`, and of checks and proofs in any report. See
+`report.json.common`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Pictures: arenas, memory maps and Pareto fronts, of `shapes`."""
+"""Draws arenas, memory maps and Pareto fronts as SVG, with `shapes`."""

@@ -1,11 +1,11 @@
-"""Arenas as a picture: what each consists of, side by side with what the board has.
+"""Draws arenas: the parts of each, and the memory of the board.
 
     before   |#### tensors ####|== structures ==|.... temporary ....|
     after    |### tensors ###|== structures ==|                      | 256 KiB of SRAM
 
-One scale for all. The parts of an arena add up to it: tensors and scratch (the head), the classes
-of persistent memory (the tail), and temporary memory of the start, where that decides the size. The
-SVG stands alone, as that of a memory map does. It must not know reports.
+All bars have the same scale. The parts of an arena add up to it: tensors and scratch (the head),
+the classes of persistent memory (the tail), and temporary memory of AllocateTensors, if that
+decides the size. The SVG is self-contained, like that of a memory map. It must not know reports.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TITLES = {
     "rest": "other structures",
     "temporary": "temporary, at the start",
 }
-"""What the parts of an arena are called; classes of the tail that are not here are `rest`."""
+"""The names of the parts of an arena. Classes of the tail that are not listed belong to `rest`."""
 
 _STYLE = """
 .tfa text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",
@@ -49,15 +49,16 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tfa .lab{fill:#f1f6ff}.tfa .limit{stroke:#ff8a9d}.tfa .limitt{fill:#ff8a9d}}
 """
 _NAMED = 4
-"""Classes of the tail that have a colour of their own, the largest ones; the others are `rest`."""
+"""How many classes of the tail, the largest ones, have their own colour. The others are drawn as
+`rest`."""
 _ALIGNMENT = 16
-"""Bytes that head and tail may be apart because both are aligned."""
+"""The most bytes between head and tail that alignment causes."""
 _LEFT, _RIGHT, _TOP, _ROW, _BAR = 20, 20, 92, 58, 26
 
 
 @dataclass(frozen=True, slots=True)
 class ArenaBar:
-    """An arena and what it is called."""
+    """An arena and its caption."""
 
     caption: str
     arena: Arena
@@ -65,7 +66,7 @@ class ArenaBar:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Bytes that an arena may take. words: of what they are."""
+    """The bytes that an arena may take. words: what they are, as in "of SRAM"."""
 
     size: int
     words: str
@@ -84,7 +85,8 @@ def arena_parts(arena: Arena) -> dict[str, int]:
 def arena_svg(
     bars: Sequence[ArenaBar], *, title: str, limit: Limit | None = None, width: int = 1000
 ) -> str:
-    """A bar for each arena, and what may be taken. At least 360 pixels wide."""
+    """A drawing with a bar for each arena, and a line at the limit. It is at least 360 pixels
+    wide."""
     width = max(360, width)
     parts = [arena_parts(bar.arena) for bar in bars]
     colours = _colours(parts)
@@ -106,7 +108,7 @@ def arena_svg(
 
 
 def _colours(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Key -> number of its colour; small classes share one, as the rest."""
+    """Key -> number of its colour. Small classes share the colour of the rest."""
     most: dict[str, int] = {}
     for sizes in parts:
         for key, size in sizes.items():
@@ -121,7 +123,8 @@ def _colours(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 def _segments(
     sizes: Mapping[str, int], colours: Mapping[str, int], top: float, scale: float
 ) -> Iterator[Element]:
-    """The parts from left to right, in the order of their colours; sizes where there is room."""
+    """Yield the parts from left to right, in the order of their colours, with sizes where they
+    fit."""
     start = 0
     for key in sorted(sizes, key=lambda key: (colours[key], key)):
         size = sizes[key]
@@ -134,7 +137,7 @@ def _segments(
 
 
 def _limit_line(limit: Limit, x: float, bottom: float) -> Iterator[Element]:
-    """A line where the memory ends."""
+    """Yield a line at the limit and its label."""
     yield shapes.line("limit", x, _TOP - 26, x, bottom + 4)
     words = f"{human_size(limit.size)} {limit.words}"
     near_left = x < 10 * shapes.CHARACTER * len(words) * 1.4
@@ -144,7 +147,7 @@ def _limit_line(limit: Limit, x: float, bottom: float) -> Iterator[Element]:
 
 
 def _legend(colours: Mapping[str, int], y: float, width: int) -> tuple[list[Element], int]:
-    """The colours in lines, and where the picture ends below them."""
+    """The legend of the colours, and the height of the drawing with it."""
     shown: list[Element] = []
     x = float(_LEFT)
     for number in sorted(set(colours.values())):

@@ -1,4 +1,4 @@
-"""Which blocks of a memory map lie in the same bytes at the same time."""
+"""Finds blocks of a memory map that lie in the same bytes at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tflm_planner.report.document import MapBlock
 
 
 def shared_parts(blocks: Sequence[MapBlock], most: int) -> list[MapBlock]:
-    """Where two of `blocks` lie at the same time; not more rectangles than are worth drawing."""
+    """The rectangles in which two of `blocks` overlap in bytes and time; `most` of them at most."""
     active, shared = list[MapBlock](), list[MapBlock]()
     for block in sorted(blocks, key=lambda b: (b.start, b.offset, b.name)):
         active = [other for other in active if other.end > block.start]
@@ -23,8 +23,8 @@ def shared_parts(blocks: Sequence[MapBlock], most: int) -> list[MapBlock]:
 
 
 def views_among(blocks: Sequence[MapBlock], places: Sequence[int]) -> Iterator[int]:
-    """Those of `places` whose block lies wholly in another that began to live earlier, as a tile in
-    its parent. They are drawn so that the parent shows."""
+    """Yield those of `places` whose block lies wholly inside another block that became live
+    earlier, as a tile in its parent. They are drawn such that the parent shows through."""
     for i in places:
         block = blocks[i]
         if any(

@@ -1,4 +1,4 @@
-"""The memory map as a picture: operators to the right, offsets upwards, a rectangle a buffer.
+"""Draws the memory map: operators to the right, offsets upwards, a rectangle for each buffer.
 
     offset
       ^ - - - - - - - - - - - - -  head
@@ -7,10 +7,10 @@
       |  |    |           |
       +--+----+-----------+------> operator, in execution order
 
-The SVG stands alone (a README shows it) and inside a page. It has both colour schemes by
-`prefers-color-scheme`, its own background (the page around may have another scheme), no script,
-and nothing external; a page's script finds operators and life spans in its `data-` attributes. It
-must not know reports: it draws maps.
+The SVG can be shown alone (as in a README) or inside a page. It has both colour schemes by
+`prefers-color-scheme`, its own background (the surrounding page may have another scheme), no
+script, and nothing external. Its `data-` attributes tell the script of a page operators and life
+spans. It must not know reports: it draws maps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tflm_planner.report.text.report import shorten
 from tflm_planner.support.units import human_size
 
 NAMED_BLOCKS = 1500
-"""Rectangles of a map that have a hover text; the smaller rest is merged into a few paths."""
+"""How many of the largest rectangles have a hover text; the others are merged into a few paths."""
 
 _LABELLED_BLOCKS = 400
 _NAME = 100
@@ -79,8 +79,8 @@ _LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class _PlotArea:
-    """Where a map is drawn: pixels of the plot, the operators and bytes it spans, and the id of
-    the pattern that marks shared bytes."""
+    """The area of a plot: its pixels, how many operators and bytes it spans, and the id of the
+    pattern that marks shared bytes."""
 
     left: float
     top: float
@@ -114,10 +114,10 @@ def memory_map_svg(
     width: int = 1000,
     height: int = 400,
 ) -> str:
-    """One map of `width` by `height` pixels.
+    """A drawing of one map, `width` by `height` pixels.
 
-    `side`: "before" or "after", for the script of a page. `scale`: bytes that the height stands for
-    (None: the head); give maps that are to be compared the same. At least 360 by 200 pixels.
+    `side`: "before" or "after", for the script of a page. `scale`: bytes over the whole height
+    (None: the head); maps that are to be compared need the same scale. At least 360 by 200 pixels.
     """
     width, height = max(360, width), max(200, height)
     top = max(1, scale or 0, memory_map.head)
@@ -142,9 +142,9 @@ def before_after_svg(
     width: int = 1000,
     height: int = 440,
 ) -> str:
-    """Both maps side by side on one scale, with the heads and what was saved.
+    """A drawing of both maps side by side on one scale, with the heads and the bytes saved.
 
-    The picture that a README opens with. At least 720 by 320 pixels.
+    The README begins with such a drawing. At least 720 by 320 pixels.
     """
     width, height = max(720, width), max(320, height)
     scale = max(1, before.head, after.head)
@@ -173,7 +173,7 @@ def before_after_svg(
 
 
 def _hatch(title: str) -> str:
-    """An id for the pattern that pictures with other titles in the same page do not have."""
+    """An id for the pattern, which differs for drawings with other titles."""
     return f"tfm-{zlib.crc32(title.encode('utf-8', 'replace')):08x}"
 
 
@@ -187,7 +187,7 @@ def _document(width: int, height: int, label: str, hatch: str, body: Sequence[El
 
 
 def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[Element]:
-    """The head over a panel: caption, large number, bytes."""
+    """Yield the head above a panel: caption, large number, bytes."""
     head = memory_map.head
     caption += ", at least" if memory_map.bound == "at least" else ""
     number = f"{head / 1024:,.1f} KiB" if head >= 1024 else f"{head:,} B"
@@ -198,7 +198,7 @@ def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[E
 
 
 def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
-    """The change in percent, over the right end of a panel."""
+    """Yield the change in percent, above the right end of a panel."""
     if before and before != after:
         sign = "\N{MINUS SIGN}" if after < before else "+"
         share = f"{sign}{100 * abs(before - after) / before:.1f} %"
@@ -208,7 +208,7 @@ def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
 
 
 def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
-    """An arrow from the old head down to the new one, where it has room (nothing lies there)."""
+    """Yield an arrow from the old head down to the new one, if there is enough space for it."""
     top, bottom = frame.y(before) + 2, frame.y(after) - 2
     if bottom - top < 26:
         return
@@ -234,7 +234,7 @@ def _panel(frame: _PlotArea, memory_map: MemoryMap, side: str, *, ticks: bool) -
 
 
 def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
-    """A small triangle under the axis, at the operator of most live bytes."""
+    """Yield a small triangle under the axis, at the operator with the most live bytes."""
     peak = memory_map.peak_step
     if peak is None:
         return
@@ -246,7 +246,7 @@ def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
 
 
 def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
-    """All blocks: the largest with a hover text, the rest merged into one path a colour."""
+    """Yield the blocks: large ones with a hover text, the others merged into a path per colour."""
     order = sorted(memory_map.blocks, key=lambda b: (b.start, b.offset, b.name))
     tones = _tones(order)
     by_area = sorted(range(len(order)), key=lambda i: -order[i].size * _span(order[i]))
@@ -277,8 +277,8 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
 def _clear_boxes(
     frame: _PlotArea, block: MapBlock, shared: Sequence[MapBlock]
 ) -> list[tuple[float, float, float, float]]:
-    """The boxes of a block in which a label may stand, the largest first: left, right, below and
-    above its hatched part."""
+    """The boxes of a block in which a label may be placed, the largest first: left, right, below
+    and above its hatched part."""
     x, y, w, h = _box(frame, block)
     hatched = [box for part in shared if _touch((x, y, w, h), box := _box(frame, part))]
     if not hatched:
@@ -297,8 +297,8 @@ def _clear_boxes(
 def _labels(
     frame: _PlotArea, blocks: Sequence[MapBlock], shared: Sequence[MapBlock]
 ) -> Iterator[Element]:
-    """Name and size inside the rectangles, larger ones first; none that would cover another, or
-    stand on hatching."""
+    """Yield labels with name and size inside the rectangles, larger ones first. A label must not
+    cover another one or lie on hatching."""
     label_boxes: list[tuple[float, float, float, float]] = []
     for block in blocks:
         x, y, w, h = _clear_boxes(frame, block, shared)[0]
@@ -324,7 +324,7 @@ def _touch(a: tuple[float, float, float, float], b: tuple[float, float, float, f
 
 
 def _hover(block: MapBlock, memory_map: MemoryMap) -> str:
-    """Name, size, offset and life span of a block, a line each."""
+    """Name, size, offset and life span of a block, in one line each."""
     first, last = block.start, block.end - 1
     steps = memory_map.steps
     types = [shorten(steps[i].operator, 24) if i < len(steps) else "end" for i in (first, last)]
@@ -336,7 +336,7 @@ def _hover(block: MapBlock, memory_map: MemoryMap) -> str:
 
 
 def _tones(blocks: Sequence[MapBlock]) -> list[str]:
-    """A colour class for each block; successive activations take turns, so that edges show."""
+    """A colour class for each block; successive activations have different shades."""
     tones, turn = list[str](), 0
     for block in blocks:
         tone = _FIXED.get(block.kind)
@@ -347,7 +347,7 @@ def _tones(blocks: Sequence[MapBlock]) -> list[str]:
 
 
 def _colours(*maps: MemoryMap) -> set[str]:
-    """The colour classes that the legend has to explain."""
+    """The colour classes that the legend must explain."""
     used = {_FIXED.get(block.kind, "a0") for memory_map in maps for block in memory_map.blocks}
     for memory_map in maps:
         by_area = sorted(memory_map.blocks, key=lambda b: -b.size * _span(b))
@@ -357,7 +357,7 @@ def _colours(*maps: MemoryMap) -> set[str]:
 
 
 def _footer(frame: _PlotArea, width: int, height: int, colours: set[str]) -> Iterator[Element]:
-    """The name of the axis on the left, the colours on the right."""
+    """Yield the name of the axis on the left, and the legend on the right."""
     y = height - 18
     yield shapes.text(frame.left, y, "operators in execution order", "")
     entries = [entry for entry in _LEGEND if entry[0] in colours or entry[0] == "peak"]
@@ -383,7 +383,7 @@ def _rule(frame: _PlotArea, head: int, style: str) -> Element:
 
 
 def _box(frame: _PlotArea, block: MapBlock) -> tuple[float, float, float, float]:
-    """Left, top, width and height of a block, in pixels; never thinner than can be seen."""
+    """Left, top, width and height of a block in pixels; at least half a pixel wide and high."""
     x, y = frame.x(block.start), frame.y(block.offset + block.size)
     return x, y, max(0.5, frame.x(block.end) - x), max(0.5, frame.y(block.offset) - y)
 

@@ -1,4 +1,4 @@
-"""Memory against instructions as a picture: what each byte less costs.
+"""Draws the Pareto front: memory against instructions.
 
     bytes
       ^  o as it was
@@ -10,8 +10,9 @@
       | . . . . . . . . . . . the inputs . .:. .
       +-------------------------------------:----> instructions
 
-Both axes are true: bytes begin at zero, instructions at those of the source (or below, where
-something is faster). Both colour schemes, its own background, no script, nothing external.
+The axis of bytes begins at zero, that of instructions at those of the original (or below, if a
+point is faster). The drawing has both colour schemes, its own background, no script, and nothing
+external.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tflm_planner.report.text.report import shorten
 WIDTH, HEIGHT = 1000, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 62.0
 _CLEAR = 15.0
-"""Pixels between two labels."""
+"""The fewest pixels between two labels."""
 _CHARACTER = 12 * shapes.CHARACTER
 
 # Plain classes rather than CSS variables: librsvg and Inkscape know no var().
@@ -73,7 +74,8 @@ _TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "far"}
 
 @dataclass(frozen=True, slots=True)
 class _FrontPlot:
-    """Pixels of the plot, the bytes of its height, the slowdowns of its width."""
+    """The scale of the plot: bytes over its whole height, and the slowdowns at its left and right
+    end."""
 
     bytes: int
     low: float
@@ -95,8 +97,8 @@ class _FrontPlot:
 
 
 def pareto_svg(front: ParetoFront, *, inputs: int, arena_limit: int | None, title: str) -> str:
-    """`front` by itself. inputs: bytes of all inputs (L0), which nothing is below. arena_limit:
-    bytes that the arena may take, if that was asked for."""
+    """A drawing of `front`. inputs: bytes of all inputs (L0), a lower bound. arena_limit: bytes
+    that the arena may take; None if there is no limit."""
     plane, limit = _plane(front, arena_limit), arena_limit
     body = [
         shapes.text(20, 30, shorten(title, 90), "h1"),
@@ -124,7 +126,8 @@ def _plane(front: ParetoFront, arena_limit: int | None) -> _FrontPlot:
 
 
 def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:
-    """The plane, its grid, its axes, and what is slower than allowed in another shade."""
+    """Yield the background with grid and axes. The part that is slower than allowed has another
+    shade."""
     yield shapes.rect("plot", _box(_LEFT, plane.right, plane))
     edge = plane.x(allowed)
     if edge < plane.right:
@@ -145,7 +148,7 @@ def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:
 
 
 def _percents(plane: _FrontPlot) -> list[int]:
-    """Whole percents for the axis, ten at most."""
+    """Whole percents for the ticks of the axis, about ten."""
     low, high = 100 * (plane.low - 1), 100 * (plane.high - 1)
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 1000, 10**9) if (high - low) / s <= 12)
     return [p for p in range(-10 * step, int(high) + 1, step) if p >= low]
@@ -156,16 +159,16 @@ def _box(left: float, right: float, plane: _FrontPlot) -> tuple[float, float, fl
 
 
 def _level(plane: _FrontPlot, size: int, style: str, words: str, text: str) -> Iterator[Element]:
-    """A horizontal line at `size` bytes, named at its right end."""
+    """Yield a horizontal line at `size` bytes, with a label at its right end."""
     y = plane.y(size)
     yield shapes.line(style, _LEFT, y, plane.right, y)
     yield shapes.text(plane.right - 6, y - 5, words, text, "end")
 
 
 def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
-    """The fewest bytes for at most so many instructions, as a staircase: one for the firmware as it
-    is, one with more operators added. It never rises, because a slower way that is no smaller is
-    left out."""
+    """Yield the fewest bytes as a function of the allowed instructions, as staircases: one for the
+    unchanged firmware, one with further operators. They never rise, because slower points that are
+    not smaller are left out."""
     ways = [p for p in front.points if p.role not in ("stock", "slower")]
     ways.sort(key=lambda p: (p.slowdown, p.size))
     end = shapes.number(plane.x(min(front.allowed, plane.high)))
@@ -203,7 +206,7 @@ def _tone(point: ParetoPoint) -> str:
 
 
 def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Element]:
-    """The bytes beside the points, where there is room; points with a name come first."""
+    """Yield the bytes beside the points where they fit. Named points are labelled first."""
     ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
     label_spans: list[tuple[float, float, float]] = []
     for p in sorted(points, key=lambda p: (ranks.get(p.role, 3), p.size)):

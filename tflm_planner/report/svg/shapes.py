@@ -1,5 +1,6 @@
-"""Shapes of an SVG as elements of the standard library's XML tree, which escapes every text and
-attribute; coordinates to a tenth of a pixel, and ticks of axes. It must not know what is drawn.
+"""Makes shapes of an SVG, with coordinates to a tenth of a pixel, and ticks of axes. Shapes are
+elements of the standard library's XML tree, which escapes all text and attributes. It must not know
+what is drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from tflm_planner.report.text.report import safe_text
 
 CHARACTER = 0.56
-"""Mean width of a character, in font sizes."""
+"""Mean width of a character, relative to the font size."""
 
 
 def shape(tag: str, style: str = "", hover: str = "", **attributes: str | float) -> Element:
@@ -30,7 +31,7 @@ def line(style: str, x1: float, y1: float, x2: float, y2: float) -> Element:
 
 
 def text(x: float, y: float, words: str, style: str, anchor: str = "start") -> Element:
-    """Words at a point; `anchor`: which end of them is there."""
+    """Text at a point. `anchor`: which end of the text is at the point."""
     element = shape("text", style, x=x, y=y)
     if anchor != "start":
         element.set("text-anchor", anchor)
@@ -41,25 +42,25 @@ def text(x: float, y: float, words: str, style: str, anchor: str = "start") -> E
 def rect(
     style: str, box: tuple[float, float, float, float], hover: str = "", **more: str | float
 ) -> Element:
-    """A rectangle: left, top, width, height."""
+    """A rectangle. box: left, top, width, height."""
     x, y, width, height = box
     return shape("rect", style, hover, **more, x=x, y=y, width=width, height=height)
 
 
 def path(style: str, d: str, hover: str = "") -> Element:
-    """A path along `d`."""
+    """A path. d: its path data."""
     return shape("path", style, hover, d=d)
 
 
 def circle(style: str, x: float, y: float, radius: float, hover: str = "") -> Element:
-    """A circle around a point."""
+    """A circle with centre (x, y)."""
     return shape("circle", style, hover, cx=x, cy=y, r=radius)
 
 
 def drawing(
     style: str, size: tuple[int, int], label: str, css: str, body: Iterable[Element]
 ) -> str:
-    """A whole drawing with a background. `label`: what a screen reader says."""
+    """A complete drawing with a background. `label`: the text for screen readers."""
     width, height = size
     whole = shape("svg", style, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}")
     for name, value in (("width", str(width)), ("height", str(height)), ("role", "img")):
@@ -75,7 +76,7 @@ def drawing(
 
 
 def byte_ticks(scale: int, height: float) -> range:
-    """Multiples of a power of two, at least 36 pixels apart."""
+    """Ticks at multiples of a power of two, at least 36 pixels apart."""
     step = 1
     while step * height / scale < 36:
         step *= 2
@@ -83,7 +84,7 @@ def byte_ticks(scale: int, height: float) -> range:
 
 
 def step_ticks(steps: int, width: float) -> range:
-    """Multiples of 1, 2 or 5 times a power of ten, at least 34 pixels apart."""
+    """Ticks at multiples of 1, 2 or 5 times a power of ten, at least 34 pixels apart."""
     most, step, factors = max(1, int(width / 34)), 1, (2, 2.5, 2)
     turn = 0
     while steps / step > most:
@@ -92,7 +93,7 @@ def step_ticks(steps: int, width: float) -> range:
 
 
 def short_size(size: int) -> str:
-    """Bytes for an axis: 512, 16K, 1.5M; whole numbers where they are."""
+    """Bytes in short form for an axis: 512, 16K, 1.5M."""
     for unit, factor in (("M", 1 << 20), ("K", 1 << 10)):
         if size >= factor:
             return f"{size / factor:.1f}".removesuffix(".0") + unit

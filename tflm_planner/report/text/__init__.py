@@ -1,4 +1,5 @@
-"""What a terminal shows, a module a subject; `report` has the report itself.
+"""Renders text for terminals, with a module for each subject; `report` renders the report itself.
 
-Each returns strings, and knows neither files nor colours. Names of a model are made safe (`safe`).
+Each module returns strings, and knows neither files nor colours. Names from a model are escaped
+(`safe`).
 """

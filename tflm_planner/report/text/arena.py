@@ -1,4 +1,4 @@
-"""The arena of a target as text, with the lines to paste into firmware."""
+"""Renders the arena of a model on a target as text, with the lines to paste into firmware."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCRATCH_SHOWN = 6
 
 
 def render_arena(name: str, arena: Arena, target: Target) -> str:
-    """What the arena needs and why, ending in a line break. `name`: of the model."""
+    """The arena and its parts, ending in a line break. `name`: the name of the model."""
     return "\n".join(_lines(safe_text(name), arena, target)) + "\n"
 
 
@@ -55,14 +55,14 @@ def _one_array(size: int, slack: int) -> Iterator[str]:
 
 
 def _variables(arena: Arena) -> str:
-    """How many there are, and what the list of them takes."""
+    """The call for resource variables, and the bytes that their list takes."""
     number, size = arena.resource_variables, arena.tail_parts.get("resource_vars", 0)
     call = f"tflite::MicroResourceVariables::Create(allocator, {number})"
     return f"{call}, {size:,} of the tail; what they hold is among op prepare"
 
 
 def render_split_arena(name: str, arena: Arena, apart: SplitArena, target: Target) -> str:
-    """The same in two arenas, with the lines to paste, ending in a line break."""
+    """The sizes of two arenas, with the lines to paste, ending in a line break."""
     return "\n".join(_split_lines(safe_text(name), arena, apart, target)) + "\n"
 
 
@@ -91,7 +91,8 @@ def _split_lines(name: str, arena: Arena, apart: SplitArena, target: Target) -> 
 
 
 def _interpreter(name: str, variables: int) -> Iterator[str]:
-    """An interpreter that uses `allocator`. name: of its model, as the end of identifiers."""
+    """Yield C++ lines for an interpreter that uses `allocator`. name: a suffix of identifiers that
+    tells the model. variables: its number of resource variables."""
     argument = f", variables{name}" if variables else ""
     if variables:
         yield f"tflite::MicroResourceVariables* variables{name} ="
@@ -100,8 +101,8 @@ def _interpreter(name: str, variables: int) -> Iterator[str]:
 
 
 def render_common_arena(names: Sequence[str], arena: CommonArena, target: Target) -> str:
-    """One arena for several models, with the lines to paste, ending in a line break. names: of the
-    models, in the order of their allocation."""
+    """One arena for several models, with the lines to paste, ending in a line break. names: the
+    names of the models, in the order of allocation."""
     return "\n".join(_common_lines([safe_text(n) for n in names], arena, target)) + "\n"
 
 
@@ -129,8 +130,8 @@ def _common_lines(names: Sequence[str], arena: CommonArena, target: Target) -> I
 
 
 def margin_remarks(arena: Arena | CommonArena) -> Iterator[str]:
-    """Why the size to paste into firmware is larger than the predicted one; empty where it is the
-    same."""
+    """Yield remarks on why the size to paste into firmware is larger than the predicted one; none
+    if it is the same."""
     if arena.reserved == arena.arena:
         return
     yield f"At least {arena.arena:,} bytes, and a margin of {arena.reserved - arena.arena:,}:"
@@ -140,20 +141,20 @@ def margin_remarks(arena: Arena | CommonArena) -> Iterator[str]:
 
 
 def _meaning(arena: Arena) -> str:
-    """How far the figure can be trusted."""
+    """What the figure means: whether the arena is exact, enough, or "at least"."""
     if arena.cannot_run:
         return "what TFLM would need, if it could run the model"
     return meaning(arena.bound)
 
 
 def _parts(arena: Arena) -> str:
-    """The largest classes of the tail."""
+    """The largest classes of the tail in words."""
     named = sorted(arena.tail_parts.items(), key=lambda part: -part[1])[:4]
     return ", ".join(f"{key.replace('_', ' ')} {size:,}" for key, size in named if size)
 
 
 def _rules(arena: Arena) -> str:
-    """Whether temporary memory, and not head + tail, decides the size."""
+    """A remark if temporary memory decides the size, and not head + tail."""
     decides = arena.arena > arena.head + arena.tail + 16
     return ": this decides, not head + tail" if decides else ""
 

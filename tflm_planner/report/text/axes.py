@@ -1,4 +1,4 @@
-"""The axes along which the cells of a graph can be split, for people.
+"""Renders, for people, the axes along which the cells of a graph can be split.
 
     cell 1: operators 4 to 7
          3  ADD                      1  32 A  32 B  16 C
@@ -6,7 +6,7 @@
     A   32 16  whole cell            exact: --split 4-7:rows=N
     C   16     summed up by 4, 6     NOT exact: --split 4:sum=N --allow-inexact
 
-Axes with one letter are split together or not at all.
+Axes with the same letter are split together or not at all.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def axes_text(graph: Graph) -> str:
 
 
 def _letters() -> Iterator[str]:
-    """A to Z, then A1 to Z1, ..."""
+    """Yield A to Z, then A1 to Z1, and so on."""
     for round_ in count():
         yield from (c + (str(round_) if round_ else "") for c in ascii_uppercase)
 
@@ -60,7 +60,7 @@ class _Cell:
         self._of = {v: letter for letter, axis in self._axes for v in axis.vertices}
 
     def lines(self) -> Iterator[str]:
-        """The cell, its tensors, its axes."""
+        """Yield lines for the cell, its tensors and its axes."""
         first, last = (self._position[op] for op in (self._ops[0], self._ops[-1]))
         operators = f"operator {first}" if first == last else f"operators {first} to {last}"
         yield f"cell {self._number}: {operators}"
@@ -101,7 +101,7 @@ class _Cell:
         return f"{line}  {self._verdict(axis)}"
 
     def _verdict(self, axis: Axis) -> str:
-        """Whether, and how, the operators that an axis runs through are split along it."""
+        """Whether the operators with this axis can be split along it, and with which option."""
         ops = [op for op in self._ops if self._runs_through(op, axis)]
         if not ops:
             return "of what enters alone"
@@ -136,7 +136,7 @@ class _Cell:
 
 
 def _spans(numbers: Sequence[int]) -> str:
-    """As --split takes them: "4,6-8"."""
+    """Positions in the form of --split, as in "4,6-8"."""
     runs: list[list[int]] = []
     for n in numbers:
         if runs and n == runs[-1][-1] + 1:

@@ -1,5 +1,5 @@
-"""Bars of characters, for tables in a terminal: of block characters, or of "#" where an encoding
-has none. It must not know what is shown."""
+"""Draws bars for tables in a terminal: with block characters, or with "#" if the encoding has none.
+It must not know what is shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def bars(encoding: str) -> Callable[[int, int], str]:
-    """(part, whole) -> bar; a part that is not zero is never empty."""
+    """A function (part, whole) -> bar. The bar of a part above zero is never empty."""
     try:
         _EIGHTHS.encode(encoding)
     except (UnicodeEncodeError, LookupError):

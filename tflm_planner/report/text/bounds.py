@@ -1,4 +1,4 @@
-"""Words for figures that are not known to the byte: "at least 55,068 B", never "fits".
+"""Words for figures that may not be known to the byte: "at least 55,068 B", and then never "fits".
 
     exact       82,280 B            fits          the smallest that works
     enough      82,280 B            fits          enough for every build of these kernels
@@ -20,23 +20,24 @@ _MEANING: dict[BoundKind, str] = {
 
 
 def figure(size: int, bound: BoundKind) -> str:
-    """A size in words, with "at least" if it is no more than a lower bound."""
+    """A size in words, with "at least" if it is only a lower bound."""
     return f"{_at_least(bound)}{size:,} B"
 
 
 def long_figure(size: int, bound: BoundKind) -> str:
-    """The same with KiB beside them."""
+    """A size in words, also in KiB, with "at least" if it is only a lower bound."""
     return f"{_at_least(bound)}{human_size(size)}"
 
 
 def meaning(bound: BoundKind) -> str:
-    """What an arena of so many bytes means: the smallest that works, enough, or perhaps too
-    little."""
+    """What the size of an arena with this bound means: the smallest that works, enough, or perhaps
+    too little."""
     return _MEANING[bound]
 
 
 def fits_words(size: int, room: int, bound: BoundKind) -> str:
-    """Whether an arena fits the SRAM of a board; "fits" is said only where the size is known."""
+    """Whether an arena fits the SRAM of a board. "fits" is said only if the size is known. room:
+    bytes of SRAM."""
     if size > room:
         return "DOES NOT FIT"
     return "not known to fit" if bound == "at least" else "fits"

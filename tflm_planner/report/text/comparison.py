@@ -1,11 +1,11 @@
-"""A model on boards as a table for a terminal.
+"""Renders what a model needs on boards as a table for a terminal.
 
     board          SRAM     as it is            order and plan      lean library
     nano33ble   262,144     100,712  +161,432     82,280  +179,864  <=59,628  +202,516
     esp32s3     341,760   >=122,512         ? [1]  >=104,096         ? [1]  -
 
-A cell is the arena and what is left of the SRAM; a minus says that it is too large by so much.
-Names come from a model that someone else made.
+A cell shows the arena and the SRAM that is left; a negative number says by how much the arena is
+too large. Names come from a model that someone else made.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tflm_planner.tflm.targets import Board
 
 _GAP = "  "
 _FIGURE, _WORD = 9, 9
-"""Columns of an arena, and at least of what stands behind it."""
+"""Width of an arena, and least width of what follows it."""
 _MOST_MARKS = 2
-"""Warnings of one cell that are said one by one."""
+"""If a cell has more warnings than this, only the first is shown."""
 _LEGEND = (
     "Bytes of arena, and of SRAM left beside it (stack and data need some). -: too large by so "
     "much; no flash: the file is too large. >=: at least so much, and ?: not known to fit. <=: a "
@@ -32,7 +32,7 @@ _LEGEND = (
 
 
 def render_comparison(comparison: Comparison, width: int) -> str:
-    """The table and what is to be known of it, ending in a line break."""
+    """The table with its remarks, ending in a line break."""
     return "\n".join(_lines(comparison, width)) + "\n"
 
 
@@ -60,18 +60,18 @@ def _lines(comparison: Comparison, width: int) -> Iterator[str]:
 
 
 class _Remarks:
-    """What is said below the table, each once, by its number."""
+    """The numbered remarks below the table. Each is listed once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def mark(self, *remarks: str) -> str:
-        """ "[1]" and the like, for remarks that belong to a cell."""
+        """The marks, such as "[1]", of a cell's remarks."""
         numbers = [self._numbers.setdefault(r, len(self._numbers) + 1) for r in remarks]
         return "".join(f"[{number}]" for number in numbers)
 
     def by_number(self) -> Iterator[tuple[int, str]]:
-        """All of them, as safe text."""
+        """Yield all remarks with their numbers, as safe text."""
         for remark, number in self._numbers.items():
             yield number, safe_text(" ".join(remark.split()))
 
@@ -93,7 +93,8 @@ def _cell(cell: Cell, board: Board | None, remarks: _Remarks) -> str:
 
 
 def _few(warnings: Sequence[str]) -> Sequence[str]:
-    """The warnings of a cell, or the first of many."""
+    """The warnings of a cell; if there are too many, only the first and the number of the
+    others."""
     if len(warnings) <= _MOST_MARKS:
         return warnings
     return (f"{warnings[0]} (and {len(warnings) - 1} more: `tflm-plan arena` names them)",)

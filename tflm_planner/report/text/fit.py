@@ -1,4 +1,4 @@
-"""What a user wants to know first, in words: does it fit, what to paste, and what else would help.
+"""Renders what users want to know first: does it fit, what to paste, and what else would help.
 
     FITS Arduino Nano 33 BLE (nRF52840): arena 82,280 of 262,144 B SRAM, file 299,312 of ...
     DOES NOT FIT in 50,000 B: arena 57,464 B, 7,464 B too much
@@ -26,11 +26,11 @@ LABELS: dict[RungKind, str] = {
     "rows streamed": "rows streamed",
     "by hand": "tiles by hand",
 }
-"""What the rungs of the ladder are called."""
+"""The names of the rungs of the ladder."""
 
 
 def verdict_line(report: Report) -> str:
-    """Whether it fits, by the arena and by the file, in one line without a line break."""
+    """The verdict on arena and file in one line, without a line break."""
     if report.cannot_run:
         more = f" (and {len(report.cannot_run) - 1} more)" if report.cannot_run[1:] else ""
         return safe_text(f"CANNOT RUN on TFLM: {' '.join(report.cannot_run[0].split())}{more}")
@@ -43,7 +43,7 @@ def verdict_line(report: Report) -> str:
 
 
 def is_good(report: Report) -> bool | None:
-    """Whether the verdict is good news; None where there is none."""
+    """Whether the verdict is good; None without a limit."""
     if report.arena_limit is None and not report.cannot_run:
         return None
     return report.known_to_fit
@@ -63,7 +63,7 @@ def _where(report: Report) -> str:
 
 
 def _misses(report: Report) -> Iterator[str]:
-    """What is too large, and by how much."""
+    """Yield what is too large, and by how much."""
     arena, limit = report.after.arena, report.arena_limit
     if limit is not None and arena.arena > limit:
         needs = figure(arena.arena, arena.bound)
@@ -74,7 +74,7 @@ def _misses(report: Report) -> Iterator[str]:
 
 
 def _shares(report: Report) -> Iterator[str]:
-    """What of the limit is taken."""
+    """Yield how much of each limit is used."""
     arena, limit = report.after.arena, report.arena_limit or 0
     at_least = "at least " if arena.bound == "at least" else ""
     share = f"{100 * arena.arena / limit:.1f} %" if limit else ""
@@ -89,8 +89,8 @@ def _limit_words(report: Report) -> str:
 
 
 def next_line(report: Report) -> str | None:
-    """What to try next where it does not fit: the first rung that was tried and does, and where the
-    file alone is too large, what makes that smaller."""
+    """What to try next if the model does not fit: the first rung that was tried and fits or, if
+    only the file is too large, how to make it smaller. None if it fits."""
     limit = report.arena_limit
     if limit is None or report.within_budget:
         return _next_for_flash(report)
@@ -105,7 +105,7 @@ def next_line(report: Report) -> str | None:
 
 
 def _next_for_flash(report: Report) -> str | None:
-    """What makes the file fit the flash, if it does not."""
+    """How to make the file fit the flash; None if it fits."""
     if report.board is None or report.within_flash:
         return None
     flash, smaller = report.board.flash, report.smaller_file
@@ -119,14 +119,14 @@ def _next_for_flash(report: Report) -> str | None:
 
 
 def paste_lines(report: Report) -> Iterator[str]:
-    """C++ for the firmware, with remarks as comments behind it."""
+    """Yield the C++ lines for the firmware, followed by remarks as comments."""
     yield from report.paste.lines
     for remark in report.paste.remarks:
         yield f"// {safe_text(remark)}"
 
 
 def ladder_rows(report: Report) -> Iterator[tuple[str, str]]:
-    """Label and text of each rung: bytes, slowdown, and what it takes or came to."""
+    """Yield label and text of each rung: bytes, slowdown, and the command or outcome."""
     cells = [cells for _, cells in ladder_cells(report)]
     width = max([10, *(len(size) for _, size, _, _ in cells)])
     for label, size, slowdown, outcome in cells:
@@ -134,7 +134,7 @@ def ladder_rows(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def ladder_cells(report: Report) -> Iterator[tuple[Rung, tuple[str, str, str, str]]]:
-    """Each rung with its label, bytes, slowdown, and what it takes or came to."""
+    """Yield each rung with its label, bytes, slowdown, and the command or outcome."""
     for rung in report.ladder:
         size, slower = _figure(rung, report.bound), _slowdown(rung)
         yield rung, (LABELS[rung.kind], size, slower, _outcome(rung))

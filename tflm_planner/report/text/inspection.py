@@ -1,4 +1,4 @@
-"""An inspection as plain text for a terminal: operators, live bytes as bars, the peak, the limits.
+"""Renders an inspection as plain text: operators, live bytes as bars, the peak, the limits.
 
 It must not know colours, terminals or files: it returns a string, safe as
 `report.text.report` says.
@@ -36,11 +36,12 @@ def render_inspection(
     width: int = 110,
     encoding: str = "utf-8",
 ) -> str:
-    """One operator a line with its live bytes as a bar, then the peak, the limits, the notes.
+    """One line for each operator with its live bytes as a bar, then the peak, the limits, the
+    notes.
 
     Lines are about `width` cells (at least 80). Operators of sub-graphs other than the first are
-    indented. Bars are of block characters, or of "#" where `encoding` has none. The time is linear
-    in the operators and in the buffers.
+    indented. Bars use block characters, or "#" if `encoding` has none. The running time is linear
+    in operators and buffers.
     """
     steps, blocks = len(memory_map.steps), len(memory_map.blocks)
     lines = [
@@ -63,7 +64,8 @@ def render_inspection(
 
 
 def _operator_lines(memory_map: MemoryMap, width: int, bar: Callable[[int, int], str]) -> list[str]:
-    """The table of operators. Columns of which every number is zero are left out."""
+    """The table of operators. The columns for scratch and shared bytes are left out if all their
+    numbers are zero."""
     steps = memory_map.steps
     if not steps:
         return ["  (no operators)", ""]
@@ -121,7 +123,7 @@ def _limit_lines(limits: HeadLimits, head: int) -> Iterator[str]:
 
 
 def _number_columns(steps: Sequence[MapStep]) -> list[list[str]]:
-    """The columns of bytes, each its title and a cell an operator."""
+    """The columns of bytes. Each has a title and a cell for each operator."""
     columns = (
         ("input", [s.input_bytes for s in steps], True),
         ("output", [s.output_bytes for s in steps], True),
@@ -134,7 +136,7 @@ def _number_columns(steps: Sequence[MapStep]) -> list[list[str]]:
 
 
 def _right(title: str, numbers: Iterable[int]) -> list[str]:
-    """A column: the title, then the numbers, all right-aligned."""
+    """A column with its title and numbers, all right-aligned."""
     cells = [title, *(f"{n:,}" for n in numbers)]
     width = max(map(len, cells))
     return [cell.rjust(width) for cell in cells]

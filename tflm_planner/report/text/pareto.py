@@ -1,4 +1,4 @@
-"""Memory against instructions, in words: a line a point, for a terminal and for tables.
+"""Renders the Pareto front as text, one line for each point, for a terminal and for tables.
 
 It must not know colours, terminals or files.
 """
@@ -12,12 +12,13 @@ from tflm_planner.report.text.bars import CELLS, bars
 from tflm_planner.report.text.bounds import figure
 
 MOST_POINTS = 9
-"""Points that a terminal shows."""
+"""The most points that a terminal shows."""
 _TITLES = ("memory", "against", "instructions")
 
 
 def front_rows(front: ParetoFront | None, encoding: str) -> Iterator[tuple[str, str]]:
-    """Label and text of each line: bytes, instructions, a bar of the bytes, what it takes."""
+    """Yield label and text of each line: bytes, instructions, a bar of the bytes, and what the
+    point is."""
     if front is None:
         return
     bar, points = bars(encoding), shown_points(front, MOST_POINTS)
@@ -30,7 +31,8 @@ def front_rows(front: ParetoFront | None, encoding: str) -> Iterator[tuple[str, 
 
 
 def shown_points(front: ParetoFront, most: int) -> list[ParetoPoint]:
-    """At most `most` points: the source, the plan, what was written, and some of the others."""
+    """About `most` points: the original, the plan, the one that was written, and some of the
+    others."""
     named = [p for p in front.points if p.role in ("stock", "plan", "chosen")]
     others = [p for p in front.points if p not in named]
     room = max(most - len(named), 1)
@@ -42,12 +44,12 @@ def shown_points(front: ParetoFront, most: int) -> list[ParetoPoint]:
 
 
 def slowdown_text(point: ParetoPoint) -> str:
-    """Instructions beside those of the source."""
+    """Instructions relative to those of the original; "" for the original itself."""
     return "" if point.role == "stock" else f"{100 * (point.slowdown - 1):+.1f} %"
 
 
 def point_words(point: ParetoPoint) -> str:
-    """In words: what a point is, and what the firmware must have for it."""
+    """What a point is, and how many operators the firmware must add for it, in words."""
     if point.role == "stock":
         return "as it was"
     parts = [f"{point.tiles} in tiles"] * bool(point.tiles)

@@ -1,4 +1,4 @@
-"""What each permission gains, in sentences."""
+"""Says in sentences what each permission saves."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tflm_planner.tflm.arena.uncertainty import BoundKind
 def permission_notes(
     plain: int, same_firmware: int | None, best: int, registered: Sequence[str], bound: BoundKind
 ) -> list[str]:
-    """What tiles gain without new operators, and what new ones add.
+    """Notes on what tiles save without new operators, and with them.
 
     plain: bytes with order and plan alone. same_firmware: bytes of the best tiling that needs no
-    new operator; None where there is none. best: bytes of the model that was made. registered:
-    operators that the firmware must register for it. bound: how bytes are known (exact, enough, at
-    least).
+    new operator; None if there is none. best: bytes of the model that was made. registered:
+    operators that the firmware must register for it. bound: whether bytes are exact, enough, or "at
+    least".
     """
     without_new = best
     if registered:

@@ -1,5 +1,5 @@
-"""What `verify` says of the plan in one model: what is wrong and where, the scratch, which TFLM
-reads it, and the verdict."""
+"""Renders the verdict of `verify` on the plan in one model: what is wrong and where, the scratch,
+which TFLM reads it, and the conclusion."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SCRATCH_SHOWN = 6
 
 
 def render_plan_verdict(name: str, verdict: PlanVerdict, arena: Arena, target: Target) -> str:
-    """The judgement, ending in the verdict and a line break. name: of the model. arena: with its
-    plan, or without it where that is wrong."""
+    """The verdict as text, ending in the conclusion and a line break. name: the name of the model.
+    arena: its arena with the plan, or without it if the plan is wrong."""
     return "\n".join(_lines(safe_text(name), verdict, arena, target)) + "\n"
 
 

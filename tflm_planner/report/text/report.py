@@ -1,4 +1,4 @@
-"""A report, and an inspection, as plain text for a terminal.
+"""Renders a report as plain text for a terminal.
 
 It must not know colours, terminals or files: it returns a string. Names come from a model that
 someone else made: only printable characters of them reach the terminal (see `safe_text`, which the
@@ -36,24 +36,25 @@ _CHECKS_SHOWN = 4
 _NAME_LIMIT = 4096
 _LABEL = 13
 _RUNG = 18
-"""Columns of the labels of the ladder."""
+"""Width of the labels of the ladder."""
 _MOST_LINES = 4
-"""Lines of one note."""
+"""The most lines of one text."""
 HERE = "TFLM here"
-"""The name of rows about TFLM on this machine, which is another target."""
+"""The label of rows about TFLM on this machine, which is another target than the report's."""
 
 
 def display_width(text: str) -> int:
-    """Terminal cells that `text` takes: wide East Asian characters two, combining marks none."""
+    """Terminal cells that `text` takes: wide East Asian characters take two, combining marks
+    none."""
     if text.isascii():
         return len(text)
     return sum(_cells(c) for c in text)
 
 
 def shorten(text: str, width: int) -> str:
-    """Safe `text` in at most `width` cells; what is too long loses its middle to "..".
+    """Safe `text` in at most `width` cells. The middle of a longer text is replaced by "..".
 
-    Both ends of a tensor name tell something: the block it is in, and what it is there.
+    Both ends of a tensor name are informative: the block in which it is, and what it is there.
     """
     if len(text) > _NAME_LIMIT:
         text = text[: _NAME_LIMIT // 2] + text[-_NAME_LIMIT // 2 :]
@@ -67,17 +68,17 @@ def shorten(text: str, width: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """`part` of `whole` in percent with one decimal; zero of nothing is zero."""
+    """`part` of `whole` in percent with one decimal; 0 if `whole` is 0."""
     return f"{100 * part / whole if whole else 0.0:.1f} %"
 
 
 def count(number: int, one: str, many: str) -> str:
-    """`number` with its noun."""
+    """`number` with its noun in singular or plural."""
     return f"{number:,} {one if number == 1 else many}"
 
 
 def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ...]:
-    """The floors L0 to L3: short name, title, bytes (None: not known), what it means."""
+    """The lower bounds L0 to L3: short name, title, bytes (None: unknown), meaning."""
     return (
         ("L0", "inputs", limits.input_bytes, "all model inputs together"),
         (
@@ -102,7 +103,7 @@ def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ..
 
 
 def limit_sentence(report: Report) -> str:
-    """How far from the lower bound of its order and operators the head is."""
+    """How far the head is from the lower bound for its operators and their order."""
     solution, head = report.allocation.solution, report.after.head
     above = head - solution.height
     if solution.optimal:
@@ -121,13 +122,13 @@ def _scratch_above(above: int) -> str:
 
 
 def macs_sentence(before: int, after: int) -> str:
-    """Multiply-accumulates of one inference, and what tiles add to them."""
+    """Multiply-accumulates of one inference before and after, and how much tiles add."""
     added = f", {100 * (after - before) / before:+.2f} %" if before and after != before else ""
     return f"{before:,} -> {after:,}{added}"
 
 
 def order_sentence(report: Report) -> str:
-    """What was done to the order of the operators."""
+    """Whether the order of the operators was changed, its peak and its lower bound."""
     order = report.order
     bound = "proved best" if order.optimal else f"lower bound {order.lower_bound:,} B"
     change = "changed" if order.changed else "kept"
@@ -136,7 +137,7 @@ def order_sentence(report: Report) -> str:
 
 
 def plan_sentence(report: Report) -> str:
-    """Which allocator found the offsets, and how much memory is shared on purpose."""
+    """Which allocator found the offsets, and how many results share memory on purpose."""
     plan = report.allocation
     shared = count(len(plan.aliases), "alias", "aliases")
     if plan.input_overlaps:
@@ -146,7 +147,7 @@ def plan_sentence(report: Report) -> str:
 
 
 def check_sentence(check: RuntimeCheck) -> str:
-    """What one runtime said: the verdict, on how many inputs, and why."""
+    """The check of one runtime in words: the verdict, the number of inputs, and the reason."""
     text = f"NOT equal, but {CLOSE}" if check.status == CLOSE else check.status
     if check.status in (EQUAL, CLOSE, DIFFERENT):
         text += f" on {count(check.inputs, 'input', 'inputs')}"
@@ -173,7 +174,7 @@ def verdict_sentence(report: Report) -> str:
 
 
 def proved_sentence(report: Report) -> str:
-    """What the proof for every input came to."""
+    """The outcome of the proof for every input."""
     return "not asked for" if report.terms is None else sentence_of_terms(report.terms)
 
 
@@ -185,8 +186,9 @@ def sentence_of_terms(terms: TermsProof) -> str:
 
 
 def real_sentence(side: Side) -> str:
-    """What TFLM used on this machine (x86-64, reference kernels), beside the prediction for it.
-    It is another target than that of the report: structures of 64 bits, other scratch."""
+    """The memory that TFLM used on this machine (x86-64, reference kernels), compared with the
+    prediction for it. This is another target than the report's, with 64-bit structures and other
+    scratch."""
     predicted, measured = side.host.predicted, side.host.measured
     if measured is None:
         return "not measured"
@@ -209,26 +211,27 @@ def arena_sentence(arena: Arena) -> str:
 
 
 def saved_sentence(report: Report) -> str:
-    """Bytes of arena saved; where the arena is a lower bound, by what is known of it."""
+    """Bytes of arena saved. If an arena is only "at least", the sentence says so."""
     saved = f"{report.saved:,} B, {percent(report.saved, report.before.arena.arena)} of the arena"
     return f"{saved}, as far as it is known" if report.bound == "at least" else saved
 
 
 def heads_sentence(report: Report, arrow: str = "->") -> str:
-    """The heads before and after."""
+    """The heads before and after, in words."""
     before, after = (long_figure(s.head, s.arena.head_bound) for s in (report.before, report.after))
     return f"{before} {arrow} {after}"
 
 
 def arenas_sentence(report: Report) -> str:
-    """The arenas before and after."""
+    """The arenas before and after, in words."""
     arenas = report.before.arena, report.after.arena
     before, after = (long_figure(a.arena, a.bound) for a in arenas)
     return f"{before} -> {after}"
 
 
 def seconds_sentence(seconds: dict[str, float]) -> str:
-    """The total time and its parts. A key "total" is taken as the total."""
+    """The total time and its parts. The key "total" holds the total; without it, the parts are
+    added up."""
     parts = {name: value for name, value in seconds.items() if name != "total"}
     total = seconds.get("total", sum(parts.values()))
     inside = ", ".join(f"{safe_text(name)} {value:.2f}" for name, value in parts.items())
@@ -236,11 +239,11 @@ def seconds_sentence(seconds: dict[str, float]) -> str:
 
 
 def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") -> str:
-    """A run in words, the verdict first, ending in a line break: does it fit, what to paste, what
-    else would help, what was proved, and how it was done. Lines are at most `width` cells long, but
-    for the verdict, code and commands, which are there to be copied.
+    """A report in words, ending in a line break: first the verdict (does it fit), then what to
+    paste, what else would help, what was proved, and how it was done. Lines are at most `width`
+    cells long, except for the verdict, code and commands, which are to be copied.
 
-    What `encoding` cannot hold is written as a backslash escape.
+    Characters that `encoding` cannot represent are written as backslash escapes.
     """
     paths = [p for p in (report.source, report.destination) if p]
     names = [shorten(PurePath(p).name or p, 40) for p in paths]
@@ -257,12 +260,12 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
 
 
 def _section(lines: list[str]) -> list[str]:
-    """Lines with an empty one before them; nothing where there are none."""
+    """The lines, preceded by an empty one; nothing if there are none."""
     return ["", *lines] if lines else []
 
 
 def _proof_rows(report: Report) -> Iterator[tuple[str, str]]:
-    """What was proved, and where."""
+    """Yield label and text of rows on proof and checks."""
     if report.terms is not None:
         yield "proved", proved_sentence(report)
     yield "verified", verdict_sentence(report)
@@ -278,7 +281,7 @@ def runs_on_sentence(report: Report) -> str:
 
 
 def _detail_rows(report: Report, encoding: str) -> Iterator[tuple[str, str]]:
-    """Figures, what was done, and what else is worth knowing."""
+    """Yield label and text of rows with figures, what was done, and notes."""
     before, after = report.before, report.after
     yield "arena", arenas_sentence(report)
     yield "saved", saved_sentence(report)
@@ -312,8 +315,8 @@ def _some(items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
 
 
 def _row(label: str, text: str, width: int) -> list[str]:
-    """A line with a label, and a few more where the text is long; from a text that is longer still
-    the middle is left out."""
+    """A line with a label, and further lines if the text is long. The middle of a very long text is
+    left out."""
     room = max(20, width - 2 - _LABEL)
     text = shorten(text, _MOST_LINES * room - 20)
     even = text.isascii() or display_width(text) == len(text)
@@ -338,7 +341,7 @@ def _cells(character: str) -> int:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """`text` with what `encoding` cannot hold written as a backslash escape."""
+    """`text` with characters that `encoding` cannot represent written as backslash escapes."""
     try:
         return text.encode(encoding, "backslashreplace").decode(encoding)
     except LookupError:

@@ -1,5 +1,4 @@
-"""Text from a model that someone else made, made safe for a terminal and for a spreadsheet, and the
-lines about what cannot run."""
+"""Escapes text from foreign models for terminals and spreadsheets; lines about what cannot run."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ def safe_text(text: str) -> str:
 
 
 def safe_cell(text: str) -> str:
-    """Text that no spreadsheet computes: one line, and never the start of a formula."""
+    """Text that a spreadsheet does not take for a formula, in one line."""
     text = safe_text(text)
     return "'" + text if text.lstrip().startswith(("=", "+", "-", "@")) else text
 
 
 def cannot_run_lines(reasons: Sequence[str], width: int) -> list[str]:
-    """What the target's TFLM refuses to run, in full."""
+    """All reasons why the target's TFLM cannot run the model, as lines of at most `width` cells."""
     text = "; ".join(safe_text(" ".join(why.split())) for why in reasons)
     before, after = "  CANNOT RUN   ", " " * 15
     return textwrap.wrap(text, width, initial_indent=before, subsequent_indent=after)

@@ -1,4 +1,4 @@
-"""The targets and boards that are known, as a table and as JSON."""
+"""Renders the known targets and boards as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tflm_planner.tflm.targets import Board, Target
 
 
 def render_targets(targets: Mapping[str, Target], boards: Mapping[str, Board]) -> str:
-    """Two aligned tables, ending in a line break."""
+    """Tables of boards and of targets, ending in a line break."""
     lines = ["Boards"]
     width = max(map(len, [*targets, *boards]))
     for board in boards.values():

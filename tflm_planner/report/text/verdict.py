@@ -1,4 +1,4 @@
-"""What `verify` says of two models: runtime by runtime, their arenas, and the verdict."""
+"""Renders the verdict of `verify` on two models: each runtime's check, arenas, and conclusion."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tflm_planner.verification.verdict import EQUAL, Verdict
 
 
 def render_verdict(verdict: Verdict, arenas: tuple[Arena, Arena], target: Target) -> str:
-    """The comparison, ending in the verdict and a line break. arenas: of both models on a
-    target."""
+    """The verdict as text, ending in the conclusion and a line break. arenas: the arenas of both
+    models on the target."""
     return "\n".join(_lines(verdict, arenas, target)) + "\n"
 
 

@@ -1,12 +1,12 @@
-"""How much a proof may compute: bounded by the size of the file, whatever shapes it declares.
+"""Limits how much a proof may compute: by the file's size, regardless of the shapes it declares.
 
-A file of a kilobyte can declare a tensor of a billion elements, or a loop of a billion turns.
-Counted is what runs, turns of loops included. An element takes some two microseconds, with the
-model run apart and in its arena, a multiply-accumulate some ten nanoseconds: half a minute at most
-for any file of kilobytes. Classifiers stay far below: of 45 published ones the one that makes most
-of its bytes makes 21 elements and 730 multiply-accumulates for each. What is free is for networks
-of few weights and large images, as those that enlarge or segment: there each weight is used for
-every pixel.
+A file of a kilobyte can declare a tensor of a billion elements, or a loop of a billion iterations.
+The limits count what runs, including iterations of loops. An element takes about two microseconds
+(the model runs with separate tensors and in its arena), a multiply-accumulate about ten
+nanoseconds, so that a file of some kilobytes takes half a minute at most. Classifiers stay far
+below the limits: of 45 published ones, the largest needs 21 elements and 730 multiply-accumulates
+per byte of its file. The _FREE_... allowances are for networks with few weights and large images
+(upscaling, segmentation), where each weight is used for every pixel.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from tflm_planner.ops.terms.values import InexpressibleError
 _MOST_MACS, _FREE_MACS, _MACS_A_BYTE = 3_000_000_000, 1 << 30, 2048
 _MOST_ELEMENTS, _FREE_ELEMENTS, _ELEMENTS_A_BYTE = 1 << 27, 1 << 23, 64
 _MOST_RUNS = 1 << 15
-"""Operators, each turn of a loop counted, beside those that a file of the size can have. Fifty
-convolutions of a 224 x 224 image, one row of the result a turn, run 18,000."""
+"""Operators that may run, counted in every iteration of a loop, in addition to one for each
+_BYTES_AN_OPERATOR of the file. Fifty convolutions of a 224 x 224 image, with one row of the result
+per iteration, run 18,000."""
 _BYTES_AN_OPERATOR = 16
 _MOVED = 4
-"""Elements that are read, or moved, in the time in which one is made."""
+"""How many elements can be read or moved in the time that it takes to make one."""
 _MOST_CELLS, _FREE_CELLS = 1 << 27, 1 << 24
-"""Bytes of an arena, each of which takes some thirty."""
+"""Bytes of an arena. Each takes about thirty bytes of memory here."""
 
 
 class Allowance:
-    """What may still be computed for a file of some bytes."""
+    """Counts down what may still be computed for a file of `file_size` bytes."""
 
     def __init__(self, file_size: int) -> None:
         self._size = file_size
@@ -40,7 +41,8 @@ class Allowance:
         self._costs: dict[Op, tuple[int, int, int]] = {}
 
     def spend(self, op: Op, times: int = 1) -> None:
-        """Take off what an operator computes. InexpressibleError if too little is left."""
+        """Subtract what an operator computes when it runs `times` times. Raises InexpressibleError
+        if too little is left."""
         if op not in self._costs:
             elements_made = sum(t.elements for t in op.outputs)
             elements_read = sum(t.elements for t in op.operands())
@@ -51,7 +53,8 @@ class Allowance:
         self._check()
 
     def move(self, elements: int) -> None:
-        """Take off what is copied, or taken from outside. InexpressibleError as above."""
+        """Subtract elements that are copied, or that are inputs. Raises InexpressibleError if too
+        little is left."""
         self._left[1] -= elements
         self._check()
 
@@ -70,7 +73,8 @@ class Allowance:
 
 
 def check_cells(head: int, file_size: int) -> None:
-    """InexpressibleError for an arena that is too large to keep what lies in each of its bytes."""
+    """Raise InexpressibleError for an arena that is too large for a cell per byte. head: its
+    bytes."""
     most = min(_FREE_CELLS + _ELEMENTS_A_BYTE * file_size, _MOST_CELLS)
     if head > most:
         raise InexpressibleError(

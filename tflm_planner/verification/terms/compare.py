@@ -1,7 +1,7 @@
-"""Original against result as terms: equal for every input, but for a chance that is computed.
+"""Compares original and result as terms: equal for every input, with a known error probability.
 
-    original --apart--------------------> terms of its outputs and its state
-    result   --apart, or in its arena---> the same?
+    original --separate tensors--------------------> terms of its outputs and its state
+    result   --separate tensors, or in its arena---> the same?
 
 See docs/proof.md for why this is a proof, and of what.
 """
@@ -42,17 +42,20 @@ from tflm_planner.verification.verdict import Culprit
 
 Status = Literal["equal", "different", "not run"]
 _DEGREE = 3
-"""Of a sum in the elements that are random: factor of a place, weight or other operand, operand."""
+"""Degree of a sum as a polynomial in random elements: factor of a place, weight or second operand,
+operand."""
 _LIKELIEST = 3 / (1 << 32)
-"""Chance of the likeliest residue of a mixed element: 32 bits are folded to less than 2^31 - 1."""
+"""Probability of the most probable residue of a mixed element: 32 bits are reduced modulo 2^31 -
+1."""
 MOST_ERROR = -100.0
-"""Nothing is called equal with a larger error; as a logarithm to base 2."""
+"""The largest probability of an error, as a logarithm to base 2, with which models are called
+equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermsProof:
-    """What the proof by terms came to. error_log2: logarithm to base 2 of the chance that two
-    different models pass for equal; None where nothing was compared. detail: what differs, or why
+    """The outcome of the proof by terms. error_log2: logarithm to base 2 of the probability that
+    two different models pass as equal; None if nothing was compared. detail: what differs, or why
     nothing was compared. culprit: the first operator that computes something else, if known."""
 
     status: Status
@@ -64,10 +67,11 @@ class TermsProof:
 def prove_by_terms(
     original: Model, result: Model, kernels: TargetKernels | None = None
 ) -> TermsProof:
-    """Whether two models compute the same function of every input. kernels: of the target on which
-    the result runs in the arena that it is planned for; None for each tensor by itself. A file that
-    every runtime runs must be right in both ways: a plan may lay a wrong operand over the right
-    one, and other runtimes take no notice of plans."""
+    """Whether two models compute the same function of every input. kernels: those of the target
+    whose arena the result is planned for; None to run the result with separate tensors only. A file
+    that every runtime runs must be right both in its arena and with separate tensors: a plan may
+    place a wrong operand on the bytes of the right one, and runtimes that ignore plans would then
+    compute something else."""
 
     def begin() -> TermsComparison:
         size = max(original.file_size, result.file_size)
@@ -88,8 +92,8 @@ def prove_by_terms(
 
 
 def _further_entries(original: Model, result: Model) -> list[tuple[str, tuple[Graph, Graph]]]:
-    """The graphs that signatures offer besides the main one, in both models. TFLM runs the main
-    graph alone, so that no plan is followed for others."""
+    """The graphs that signatures of both models offer besides the main graph, by key. TFLM runs
+    only the main graph, so plans are ignored for the others."""
     entries, theirs = entry_graphs(original), {s.key: s.graph for s in result.signatures}
     return [
         (s.key, (s.graph, theirs[s.key]))
@@ -99,7 +103,8 @@ def _further_entries(original: Model, result: Model) -> list[tuple[str, tuple[Gr
 
 
 def _together(proofs: Sequence[TermsProof]) -> TermsProof:
-    """Equal if all are, with the sum of their errors; else the last one, which is not."""
+    """One proof of several: equal if all are, with the sum of their error probabilities; else the
+    last one, which is not equal."""
     if proofs[-1].status != "equal":
         return proofs[-1]
     errors = [p.error_log2 for p in proofs if p.error_log2 is not None]
@@ -107,23 +112,23 @@ def _together(proofs: Sequence[TermsProof]) -> TermsProof:
 
 
 class TermsComparison(Protocol):
-    """Original and result, to be run as terms. made: elements so far."""
+    """A comparison of original and result, which are run as terms."""
 
     @property
     def made(self) -> int:
-        """Elements that were made."""
+        """How many elements have been made."""
         ...
 
     def difference(self) -> Difference | None:
-        """What differs; None where nothing does."""
+        """What differs; None if nothing does."""
         ...
 
 
 def conclude(begin: Callable[[], TermsComparison]) -> TermsProof:
-    """What a comparison comes to."""
+    """Run a comparison and turn its outcome into a proof."""
     try:
         comparison = begin()
-        with threadpool_limits(1, user_api="blas"):  # small products: threads only wait
+        with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
             wrong = comparison.difference()
     except InexpressibleError as why:
         return TermsProof("not run", detail=str(why))
@@ -136,15 +141,15 @@ def conclude(begin: Callable[[], TermsComparison]) -> TermsProof:
 
 
 def error_log2(elements: int) -> float:
-    """The logarithm of the chance that of so many elements two that stand for different terms are
-    equal: for every pair, all lanes must be."""
+    """Logarithm to base 2 of the probability that, among this many elements, any two that stand for
+    different terms are equal (in all lanes)."""
     pairs = 2 * math.log2(max(elements, 2)) - 1
     return pairs + LANES * math.log2(_DEGREE * _LIKELIEST)
 
 
 def check_size(model: Model, file_size: int, times: int = 1) -> None:
-    """Raise InexpressibleError, before anything is computed, for a model that needs more than a
-    file of so many bytes may take, though each of its operators ran but so often."""
+    """Raise InexpressibleError, before anything is computed, if a model exceeds the allowance of a
+    file of `file_size` bytes even if each operator runs only `times` times."""
     allowance = Allowance(file_size)
     allowance.move(times * sum(t.elements for t in model.main.inputs))
     for op in model.ops():
@@ -152,7 +157,7 @@ def check_size(model: Model, file_size: int, times: int = 1) -> None:
 
 
 def first_unequal(expected: Values, actual: Values, symbols: Symbols) -> int | None:
-    """The first element that differs; None where all are equal."""
+    """The index of the first element that differs; None if all are equal."""
     a, b = (symbols.elements(v).reshape(LANES, -1) for v in (expected, actual))
     if a.shape != b.shape:
         return 0
@@ -162,7 +167,8 @@ def first_unequal(expected: Values, actual: Values, symbols: Symbols) -> int | N
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """said: what differs, in words. culprit: the operator at fault, if it is known."""
+    """A difference. said: what differs, in words. culprit: the operator at fault, if it is
+    known."""
 
     said: str
     culprit: Culprit | None = None
@@ -170,8 +176,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How the result runs: in its arena, with loops in one of two orders of copies, or each tensor
-    by itself. said: before what differs."""
+    """How the result runs. in_arena: in its arena, or with separate tensors. late_copies: which of
+    two orders of copies loops have. said: words that precede the message of a difference."""
 
     in_arena: bool = True
     late_copies: bool = False
@@ -180,20 +186,20 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """What a run leaves: outputs and state."""
+    """The outputs of a run, and the state that it leaves."""
 
     outputs: list[Values]
     state: Residues
 
 
 def _ends_of(machine: Machine, inputs: Sequence[Values]) -> list[_Ends]:
-    """Of a run, in each memory."""
+    """Run a machine: its outputs and state in each memory."""
     outputs = machine.run(inputs)
     return [_Ends(*pair) for pair in zip(outputs, machine.states, strict=True)]
 
 
 class _Comparison:
-    """Runs both models, and again to find where they part."""
+    """Runs both models, and runs them again to find where they differ."""
 
     def __init__(
         self,
@@ -202,7 +208,7 @@ class _Comparison:
         kernels: TargetKernels | None,
         graphs: tuple[Graph, Graph] | None = None,
     ) -> None:
-        """graphs: those that are run, of both; None for the main ones."""
+        """graphs: the graphs of both models that are run; None for the main graphs."""
         self._outer, self._inner = graphs or (original.main, result.main)
         differing = differing_ends(self._outer, self._inner)
         if differing:
@@ -217,11 +223,11 @@ class _Comparison:
 
     @property
     def made(self) -> int:
-        """Elements that were made."""
+        """How many elements have been made."""
         return self._mixer.made
 
     def difference(self) -> Difference | None:
-        """What differs; None where all outputs and the state are equal."""
+        """What differs; None if all outputs and the state are equal."""
         expected = self._run_original()
         ways = self._ways()
         runs = self._run_together(ways)
@@ -232,27 +238,27 @@ class _Comparison:
         return None
 
     def _ways(self) -> list[_Way]:
-        """All in which the result must be equal."""
+        """All ways of running in which the result must equal the original."""
         if self._kernels is None:
             return [_Way(in_arena=False)]
         ways = [_Way()]
         if any(op.kind == "WHILE" for op in self._result.ops()):
-            ways.append(_Way(late_copies=True))  # in an arena the order of copies counts
+            ways.append(_Way(late_copies=True))  # in an arena the order of copies matters
         if not self._result.has_views:
             said = "where no plan is taken notice of: "
             ways.append(_Way(in_arena=False, said=said))
         return ways
 
     def _run_together(self, ways: Sequence[_Way]) -> Sequence[_Ends | None]:
-        """What comes of all ways, computed step by step; None for each where it cannot be told so,
-        because one of them fails or takes other turns."""
+        """The outcomes of all ways, run in lockstep. None for each if one of them fails, or runs a
+        loop or branch differently, so that they cannot run in lockstep."""
         if len(ways) > 1:
             with contextlib.suppress(InexpressibleError):
                 return self._run_result(ways)
         return [None] * len(ways)
 
     def _difference_from(self, expected: _Ends, way: _Way, run: _Ends | None) -> Difference | None:
-        """Of one way, that is run if it was not yet."""
+        """The difference in one way of running. The result is run if `run` is None."""
         try:
             actual = run or self._run_result([way])[0]
         except OutsideError as wrong:
@@ -260,7 +266,7 @@ class _Comparison:
         except UndecidedError as lost:
             if not way.in_arena:
                 raise
-            # The original's loops are decided, and those that were made count by themselves.
+            # The original's loops end for known reasons, and loops that were added count constants.
             return Difference(f"the condition of {lost.op.label} is overwritten in the arena")
         for i, (outer, inner) in enumerate(
             zip(self._outer.outputs, self._inner.outputs, strict=True)
@@ -299,7 +305,7 @@ class _Comparison:
         return _ends_of(machine, self._theirs)
 
     def _stores(self, ways: Sequence[_Way]) -> list[Store]:
-        """The memory of each way."""
+        """The memory for each way."""
         stores: list[Store] = []
         for way in ways:
             if way.in_arena and self._kernels is not None:
@@ -314,8 +320,9 @@ class _Comparison:
         return stores
 
     def _place(self, way: _Way, output: Tensor | None = None) -> Difference:
-        """The first operator of the result that makes an element which the original has not; if all
-        are there, and only lie elsewhere, the one that makes an output that differs."""
+        """The first operator of the result that makes an element which the original never makes. If
+        there is none, so that elements only lie in other places, the operator that writes the
+        differing output."""
         bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
         padding = [Values(bytes_of_padding, False), Values(self._symbols.of_number(0.0), False)]
         names_seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours), self._names(padding)]
@@ -345,7 +352,8 @@ class _Comparison:
         return Difference(said, Culprit(position, op.kind, fails=False))
 
     def _names(self, results: Iterable[Values]) -> npt.NDArray[np.uint64]:
-        """Elements as numbers that tell them apart, most likely; those of known values left out."""
+        """Elements as 64-bit numbers that identify them with high probability. Known values are
+        left out."""
         lanes = [v.data.reshape(LANES, -1)[:2].astype(np.uint64) for v in results if not v.known]
         names = [a[0] << np.uint64(32) | a[1] for a in lanes]
         return np.concatenate(names) if names else np.zeros(0, np.uint64)

@@ -1,5 +1,5 @@
-"""Inputs and outputs of both models as terms, where a result takes or gives integers and the
-original the floats (or shifted bytes) that stand for them; see `verification.ends`."""
+"""Inputs and outputs of both models as terms. A result may take or give integers where the original
+has floats (or shifted integers) that stand for them; see `verification.ends`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 def inputs_of_both(
     original: Graph, result: Graph, symbols: Symbols, mixer: Mixer
 ) -> tuple[list[Values], list[Values], dict[Op, Values]]:
-    """Inputs of the original, inputs of the result, and what the original's operators make of
-    converted ones: QUANTIZE finds the integers again."""
+    """Inputs of the original, inputs of the result, and the results of the original's QUANTIZE
+    operators that read converted inputs: they give back the integers."""
     result_inputs = [
         symbols.of_name(t.shape or (), "input", i) for i, t in enumerate(result.inputs)
     ]
@@ -37,7 +37,7 @@ def inputs_of_both(
 def output_as_original(
     outer: Tensor, inner: Tensor, values: Values, symbols: Symbols, mixer: Mixer
 ) -> Values:
-    """An output of the result as the original's last conversion makes it."""
+    """An output of the result, converted as by the operator that makes the original's output."""
     if outer.type == inner.type:
         return values
     op = outer.producer

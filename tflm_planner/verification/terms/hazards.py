@@ -1,9 +1,9 @@
-"""Which bytes of an operand its own operator may overwrite before it has read them.
+"""Finds which bytes of an operand its operator may overwrite before it has read them.
 
-A result that lies where every kernel library allows it (`ops.sharings`) loses nothing. One that
-overlaps the operand otherwise is followed access by access through the kernels of every build that
-may run, in their order (`tflm.kernels.contracts`): bytes that are written before their last read
-are lost. Where no order is known, every byte that both share is.
+If a result lies where every kernel library allows it (`ops.sharings`), no byte is lost. If it
+overlaps the operand otherwise, the accesses of the kernel are replayed in their order, for every
+build of the kernels that may run (`tflm.kernels.contracts`): a byte that is written before its last
+read is lost. If no order is known, every byte that both share is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Lost = npt.NDArray[np.bool_]
 
 
 class Hazards:
-    """Of one plan (tensor -> its bytes). Loops ask for the same operators again and again."""
+    """The hazards of one plan. parts: tensor -> its bytes. Answers are cached, because loops ask
+    for the same operators again and again."""
 
     def __init__(self, parts: Mapping[Tensor, slice], kernels: TargetKernels) -> None:
         self._parts = parts
@@ -32,7 +33,7 @@ class Hazards:
         self._collisions: dict[Op, list[slice]] = {}
 
     def lost_bytes(self, op: Op, operand: Tensor) -> Lost | None:
-        """One entry a byte of an operand in the arena; None where nothing is lost."""
+        """Whether each byte of an operand in the arena is lost; None if none is."""
         key = op, operand
         if key not in self._known:
             self._known[key] = self._find_lost_bytes(op, operand)
@@ -53,8 +54,9 @@ class Hazards:
         return lost if lost.any() else None
 
     def _stay(self, op: Op, operand: Tensor, result: Tensor) -> Lost:
-        """Bytes of an operand that lie in another one of which the operator copies each byte onto
-        itself: a part of it, say, that goes elsewhere into the result too."""
+        """Which bytes of an operand lie inside another operand that the operator copies onto
+        itself, and therefore stay the same. An example is a part of that other operand which is
+        also copied to another place in the result."""
         part = self._parts[operand]
         stay = np.zeros(part.stop - part.start, bool)
         for s in sharings(op):
@@ -65,12 +67,13 @@ class Hazards:
         return stay
 
     def _distance(self, sharing: Sharing) -> int | None:
-        """How far above its operand a result lies."""
+        """The offset of a result minus that of its operand; None if the operand has no place."""
         operand = self._parts.get(sharing.operand)
         return None if operand is None else self._parts[sharing.result].start - operand.start
 
     def _is_shared(self, op: Op, operand: Tensor, result: Tensor) -> bool:
-        """Whether the result lies as it may in the operand, or in another one in the same place."""
+        """Whether the result lies at a permitted distance from the operand, or from another operand
+        at the same place."""
         return any(
             s.result is result
             and self._is_one_place(s.operand, operand)
@@ -84,7 +87,7 @@ class Hazards:
     def _by_order(
         self, op: Op, operand: Tensor, result: Tensor, below: int, low: int, high: int
     ) -> Lost:
-        """Of bytes [low, high) of the operand, those that some build may lose."""
+        """Which of the bytes [low, high) of the operand some build of the kernels may lose."""
         everything = np.ones(high - low, bool)
         if len(op.outputs) != 1 or op.inputs[:1] != [operand]:
             moved = [build.movement_of(op) for build in self._builds]
@@ -101,7 +104,7 @@ class Hazards:
         return lost
 
     def collisions(self, op: Op) -> list[slice]:
-        """Bytes that two results of an operator share."""
+        """The byte ranges that two results of an operator share."""
         if op not in self._collisions:
             self._collisions[op] = self._find_collisions(op)
         return self._collisions[op]

@@ -1,4 +1,4 @@
-"""Where the plan of a model, and TFLM's planner, put its tensors and scratch."""
+"""Where a model's tensors and scratch lie: by its plan, else where TFLM's planner puts them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tflm_planner.verification.terms.hazards import Hazards
 
 
 class ArenaLayout:
-    """The bytes of everything that lies in an arena. head: how many there are. scratch: bytes of
-    each operator's buffers. hazards: what its operators overwrite before they have read it."""
+    """The byte ranges of everything in the head of an arena. head: its size in bytes. scratch: the
+    byte ranges of each operator's scratch buffers. hazards: the bytes that operators overwrite
+    before they have read them."""
 
     def __init__(self, placement: Placement, kernels: TargetKernels, file_size: int) -> None:
-        """InexpressibleError for a placement that nobody here follows. file_size: which bounds how
-        large an arena may be (`check_size`)."""
+        """Raises InexpressibleError for a placement below the arena. file_size: it limits how large
+        the arena may be (`check_size`)."""
         timeline = placement.timeline
         if min(placement.offsets, default=0) < 0:
             raise InexpressibleError("the plan places a tensor below the arena")
@@ -35,16 +36,17 @@ class ArenaLayout:
         self._file_size = file_size
 
     def part(self, tensor: Tensor) -> slice | None:
-        """The bytes of a tensor; None for one that has no place."""
+        """The byte range of a tensor; None if the tensor has no place in the arena."""
         return self._parts.get(tensor)
 
     def check_size(self) -> None:
-        """InexpressibleError if the arena is too large for the file."""
+        """Raise InexpressibleError if the arena is too large for the size of the file."""
         check_cells(self.head, self._file_size)
 
 
 def layout_of(model: Model, kernels: TargetKernels) -> ArenaLayout:
-    """By the plan that a model carries. InexpressibleError as above."""
+    """The layout by the plan that a model carries. Raises InexpressibleError for a plan that places
+    variables, or places a tensor below the arena."""
     offsets = carried_plan(model) or {}
     if any(t.is_variable for t in offsets):
         raise InexpressibleError("the plan places variables, which keep what they hold")

@@ -1,8 +1,8 @@
-"""Runs a model as terms: operators in order, branches and loops as their known conditions say.
+"""Runs a model on terms: operators in order, branches and loops by their known conditions.
 
-State (variables, resources, what custom operators keep) is one term: every operator that may have
-state reads it and changes it. Rewrites keep the order of such operators, so nothing is lost, and
-what holds for any state at the beginning holds for any number of invokes.
+State (variables, resources, the state of custom operators) is one term. Every operator that may
+have state reads and changes it. Rewrites keep the order of such operators, so this loses no
+precision. The initial state is arbitrary, so the result holds for any number of invokes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Operands = tuple[Values | None, ...]
 
 
 class UndecidedError(InexpressibleError):
-    """Nobody knows how often a loop turns: its condition depends on the inputs, or was lost."""
+    """The number of iterations of a loop is unknown: its condition depends on the inputs, or was
+    overwritten."""
 
     def __init__(self, op: Op) -> None:
         super().__init__(f"the inputs decide how often {op.label} turns")
@@ -41,12 +42,12 @@ class UndecidedError(InexpressibleError):
 
 
 class PartedError(InexpressibleError):
-    """Memories in which a model runs step by step do not say the same of a condition."""
+    """A condition differs between the memories in which a model runs in lockstep."""
 
 
 @dataclass(slots=True)
 class _Track:
-    """A memory in which a model runs, and the state that it has there."""
+    """A memory in which a model runs, and the model's state there."""
 
     store: Store
     state: Residues
@@ -54,9 +55,9 @@ class _Track:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What is the same each time that an operator runs. constants: the values of operands that are
-    constants, or of which only the shape is read; None for what is read from a memory. memory: see
-    `OpCall`."""
+    """What stays the same in all runs of an operator. constants: the values of operands that are
+    constant, or of which only the shape is read; None for operands that are read from a memory.
+    memory: see `OpCall`."""
 
     has_state: bool
     constants: tuple[Values | None, ...]
@@ -64,11 +65,11 @@ class _Prepared:
 
 
 class Machine:
-    """Runs one model: in one memory, or in several of them step by step, where each operator is
-    computed once for all memories in which its operands are the same. observe: told of every
-    operator of the graph and its results in the first memory. given: results that are taken instead
-    of what an operator would make. allowance: None for that of the model's file. graph: the one
-    that is run; None for the main one."""
+    """Runs one model in one memory, or in several memories in lockstep, where each operator is
+    computed once for all memories in which its operands are the same. observe: is called with each
+    operator of the graph and its results in the first memory. given: results that replace those of
+    an operator. allowance: limits the work; None for that of the model's file. graph: the graph to
+    run; None for the main graph."""
 
     def __init__(
         self,
@@ -91,12 +92,13 @@ class Machine:
 
     @property
     def states(self) -> list[Residues]:
-        """The state that is left in each memory."""
+        """The current state in each memory."""
         return [track.state for track in self._tracks]
 
     def run(self, inputs: Sequence[Values | None]) -> list[list[Values]]:
-        """The outputs of the graph, in each memory. inputs: None for one that lies there already.
-        PartedError where the memories do not turn a loop equally often, or take other branches."""
+        """Run the graph and return its outputs in each memory. inputs: None for an input that is
+        already in the memories. Raises PartedError if the memories differ in the iterations of a
+        loop or in a branch."""
         for track in self._tracks:
             for tensor, values in zip(self._graph.inputs, inputs, strict=True):
                 if values is not None and not tensor.is_constant:
@@ -120,7 +122,8 @@ class Machine:
                 track.store.end(op)
 
     def _run_op(self, op: Op, graph: Graph) -> None:
-        """Damaged models have operands whose shapes do not fit each other: arrays then raise."""
+        """Run an operator. Raises InexpressibleError if the shapes of its operands do not fit each
+        other, as in damaged models."""
         try:
             self._compute(op, graph)
         except (ValueError, IndexError) as error:
@@ -145,7 +148,7 @@ class Machine:
         store: Store,
         made: Sequence[tuple[Operands, Sequence[Values]]],
     ) -> Sequence[Values] | None:
-        """What was made in another memory of the operands that this one holds too."""
+        """The results from another memory, if this memory holds the same operands; else None."""
         for operands, results in made:
             read = zip(op.inputs, operands, fixed.constants, strict=True)
             if all(
@@ -199,8 +202,9 @@ class Machine:
         return hash_operands(call)[0] if terms is None else terms
 
     def _variables_of(self, op: Op) -> list[int | None]:
-        """Which of the model's variables an operator has, numbered as they are first used: that
-        order is kept, as operators with state keep theirs."""
+        """For each operand and result, the number of the variable that it is, else None. Variables
+        are numbered in the order of first use, which rewrites keep because they keep the order of
+        operators with state."""
         return [
             self._variables.setdefault(t, len(self._variables))
             if t is not None and t.is_variable
@@ -216,7 +220,8 @@ class Machine:
         results: Sequence[Tensor],
         tracks: Sequence[_Track] | None = None,
     ) -> None:
-        """memcpy from graph to graph; in all memories, if it is not said in which."""
+        """Copy tensors from graph to graph, as memcpy does. tracks: the memories in which to copy;
+        None for all."""
         for source, result in zip(sources, results, strict=True):
             if source is not None and source is not result:
                 there = self._tracks if tracks is None else tracks
@@ -224,7 +229,8 @@ class Machine:
                 self._allowance.move(max(moved, default=0))
 
     def _conditions(self, tensor: Tensor) -> list[Values]:
-        """A condition in each memory: known in all of them, and the same, or in none."""
+        """A condition in each memory. It is known and equal in all memories, or unknown in all.
+        Raises PartedError otherwise."""
         conditions = [track.store.read(tensor) for track in self._tracks]
         if any(values.size != 1 for values in conditions):
             raise InexpressibleError(f"the condition {tensor.name!r} is not one element")
@@ -233,7 +239,7 @@ class Machine:
         return conditions
 
     def _loop(self, op: Op) -> None:
-        """WHILE: every copy that TFLM makes, in its order."""
+        """WHILE, with every copy that TFLM makes, in TFLM's order."""
         test, body = _graph_of(op, CONDITION), _graph_of(op, BODY)
         self._copy_all(op.inputs, test.inputs)
         self._copy_all(op.inputs, op.outputs, self._early)
@@ -256,7 +262,8 @@ class Machine:
         return bool(verdict.data.reshape(-1)[0])
 
     def _branch(self, op: Op) -> None:
-        """IF: one branch if it is known which, else both, and one of them by the condition."""
+        """IF: run one branch if the condition is known, else both, and merge them by the
+        condition."""
         if op.inputs[0] is None:
             raise InexpressibleError(f"{op.label} has no condition")
         choices = self._conditions(op.inputs[0])
@@ -284,7 +291,8 @@ class Machine:
         self._copy_all(graph.outputs, op.outputs)
 
     def _run_once(self, op: Op) -> None:
-        """CALL_ONCE: at the first invoke alone, so that either may be the state."""
+        """CALL_ONCE: its graph runs only at the first invoke, so the state may be the one before or
+        after it."""
         before = self.states
         self._run_graph(_graph_of(op, INITIAL))
         for track, state in zip(self._tracks, before, strict=True):

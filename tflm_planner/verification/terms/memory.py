@@ -1,11 +1,11 @@
-"""A model in the memory that its plan gives it: a cell for every byte of the arena's head.
+"""Runs a model in the memory that its plan gives it: a cell for every byte of the arena's head.
 
     cells   | x0 | x1 | x2 | ...       the element that lies there, and which byte of it (`cells`)
-    read    an element is itself if all its bytes are there; else a hash of what is there
+    read    an element is itself if all its bytes are there; else a hash of the bytes that are
 
-What nobody wrote is rubbish, different in every cell. An operator makes rubbish of its scratch, and
-of every byte of an operand that its own result may overwrite before it was read (`hazards`). So a
-plan that loses a byte which is needed makes other terms.
+A cell that was never written holds rubbish, different in each cell. An operator turns its scratch
+into rubbish, and every byte of an operand that its own result may overwrite before it is read
+(`hazards`). So a plan that loses a byte which is needed gives different terms.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
 
 
 class ArenaStore(Store):
-    """The tensors of a planned model where the plan, and TFLM's planner, put them."""
+    """Holds the tensors of a planned model where its plan, or else TFLM's planner, puts them."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ArenaStore(Store):
         *,
         late_copies: bool = False,
     ) -> None:
-        """room: cells of another arena in which this one lies; None: it has its own."""
+        """room: cells of another arena inside which this arena lies; None to make new cells."""
         super().__init__(mixer, symbols)
         self.late_copies = late_copies
         self._layout = layout
@@ -62,7 +62,7 @@ class ArenaStore(Store):
         self._cells = self._rubbish_of(layout.head) if room is None else room[: layout.head]
 
     def _rubbish_of(self, count: int) -> Cells:
-        """Cells that hold nothing that anybody knows."""
+        """New cells with unknown contents."""
         self._rubbish += 1
         words = mixing.keys(mixing.key("rubbish", self._rubbish), mixing.positions(count))
         return Cells.of_bytes(self.mixer.elements(words))
@@ -74,7 +74,7 @@ class ArenaStore(Store):
         return part
 
     def room_in(self, tensor: Tensor) -> Cells:
-        """The cells of a tensor, for an arena that lies in it."""
+        """The cells of a tensor, for another arena that lies inside it."""
         part = self._part_in_arena(tensor)
         if part.start % ALIGNMENT:
             raise InexpressibleError(f"{tensor.name!r} is no room: byte {part.start} is unaligned")
@@ -82,11 +82,11 @@ class ArenaStore(Store):
 
     @property
     def head(self) -> int:
-        """Bytes that it takes."""
+        """Bytes of the arena's head."""
         return len(self._cells)
 
     def spoil(self, tensor: Tensor, first: int) -> None:
-        """Nobody knows any more what a tensor holds from a byte on."""
+        """Turn a tensor into rubbish from byte `first` on."""
         part = self._part_in_arena(tensor)
         count = part.stop - part.start - first
         self._cells.put(slice(part.start + first, part.stop), self._rubbish_of(count))
@@ -94,12 +94,12 @@ class ArenaStore(Store):
     # --- tensors ---
 
     def holds(self, tensor: Tensor, op: Op, values: Values) -> bool:
-        """See `Store`. Nothing is copied."""
+        """See `Store`. This compares without copying."""
         part = self._part(tensor)
         if part is None:
             return super().holds(tensor, op, values)
         if self._lost_bytes(op, tensor) is not None:
-            return False  # rubbish is like nothing else
+            return False  # rubbish equals nothing else
         return values.is_same_as(self._elements_of(self._cells[part], tensor))
 
     def _read(self, tensor: Tensor, op: Op | None) -> Values:
@@ -114,21 +114,23 @@ class ArenaStore(Store):
             cells = cells.copy()
             cells.put_where(lost, self._rubbish_of(len(lost)))
         values = self._elements_of(cells, tensor)
-        return Values(values.data.copy(), values.known)  # operators may write over the cells
+        return Values(values.data.copy(), values.known)  # operators may overwrite the cells
 
     def _lost_bytes(self, op: Op, operand: Tensor) -> Mask | None:
-        """Which bytes `op` overwrites before it has read them; None if it loses none."""
+        """Which bytes of an operand `op` overwrites before it has read them; None if it loses
+        none."""
         lost = self._layout.hazards.lost_bytes(op, operand)
         return None if lost is None or self._is_left_as_it_is(op) else lost
 
     def _is_left_as_it_is(self, op: Op) -> bool:
-        """Whether each byte that `op` writes before it is read is there already: what it copies
-        there is equal, a part of one operand that it reads elsewhere too, say. All or none: a byte
-        that is lost is copied on."""
+        """Whether every byte that `op` writes too early equals the byte that is already there, so
+        that nothing is lost. That happens when `op` copies equal bytes there, such as a part of one
+        operand that it reads in two places. If one byte changes, all count as lost, because a lost
+        byte may be copied further."""
         changed = np.zeros(len(self._cells), bool)
         for result in op.outputs:
             part = self._part(result)
-            if part is not None:  # every result counts: a later one may only seem to mend
+            if part is not None:  # all: a later result may only seem to repair it
                 changed[part] |= ~self._is_there(op, result, part)
         return not any(
             (changed[part] & lost).any()
@@ -138,13 +140,13 @@ class ArenaStore(Store):
         )
 
     def _is_there(self, op: Op, result: Tensor, part: slice) -> Mask:
-        """Which bytes of a result are copies of equal ones."""
+        """Which bytes of a result are copies of bytes that equal those already there."""
         equal = np.zeros(part.stop - part.start, bool)
         for s in sharings(op):
             source = self._part(s.operand)
             if s.result is not result or not s.same_bytes or source is None:
                 continue
-            below = source.start + s.distance - part.start  # of what is copied there
+            below = source.start + s.distance - part.start  # to the bytes copied
             low = max(part.start, source.start - below)
             high = max(min(part.stop, source.stop - below), low)
             there, copied = (self._cells[low + by : high + by] for by in (0, below))
@@ -152,7 +154,8 @@ class ArenaStore(Store):
         return equal
 
     def _elements_of(self, cells: Cells, tensor: Tensor) -> Values:
-        """The elements that bytes make up; in the same memory, if they can lie there."""
+        """The elements of a tensor made from its cells, as a view of the same memory where
+        possible."""
         dtype = _dtype_of(tensor)
         width = dtype.itemsize
         elements, is_whole = cells.element[:, ::width], cells.is_whole(width)
@@ -165,7 +168,7 @@ class ArenaStore(Store):
         return values.reshape(tensor.shape or ())
 
     def _hash_torn(self, cells: Cells, width: int) -> Residues:
-        """A hash of the bytes that lie where an element should."""
+        """A hash of the bytes that lie in place of each element."""
         places = np.arange(len(cells)) % width
         words = mixing.keys(mixing.key("torn", width), places, *cells.columns())
         mixed = self.mixer.mix(cells.element, words)
@@ -183,7 +186,7 @@ class ArenaStore(Store):
         self._put(part, dtype, values)
 
     def write_some(self, tensor: Tensor, first: int, values: Values) -> None:
-        """Let elements from one on hold values, as an application appends rows."""
+        """Write values to a tensor from element `first` on, as an application that appends rows."""
         part, dtype = self._part_in_arena(tensor), _dtype_of(tensor)
         start = part.start + first * dtype.itemsize
         end = start + values.size * dtype.itemsize
@@ -199,7 +202,8 @@ class ArenaStore(Store):
             self._cells.put_elements(part, dtype.itemsize, elements)
 
     def copy(self, source: Tensor, destination: Tensor) -> int:
-        """memcpy: onto itself it changes nothing, partly over itself nobody knows."""
+        """Copy as memcpy does. A copy onto the same bytes changes nothing; a copy with partial
+        overlap makes the destination rubbish."""
         parts = self._part(source), self._part(destination)
         if source.is_constant or parts[0] is None or parts[1] is None:
             self.write(destination, self.read(source))
@@ -216,13 +220,14 @@ class ArenaStore(Store):
     # --- operators ---
 
     def begin(self, op: Op) -> None:
-        """Scratch is written."""
+        """The operator begins: its scratch becomes rubbish."""
         for part in self._layout.scratch.get(op, ()):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     def end(self, op: Op) -> None:
-        """Scratch was written last, for all that anybody knows; and results over each other, but
-        for those of control flow, which are copied one by one."""
+        """The operator ends: its scratch becomes rubbish, since it may have been written last.
+        Bytes that two results share become rubbish too, except for control flow, which copies
+        results one by one."""
         self.begin(op)
         for part in () if op.graphs else self._layout.hazards.collisions(op):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))

@@ -1,7 +1,7 @@
-"""Where values are kept while a model runs as terms.
+"""Memories that hold the values of tensors while a model runs on terms.
 
-`SeparateStore`       every tensor by itself: what a model means
-`memory.ArenaStore`   every byte of the arena: what its plan makes of it
+`SeparateStore` every tensor separately: what the model means `memory.ArenaStore` every byte of the
+arena: what the model computes with its plan
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tflm_planner.ops.terms.values import InexpressibleError, Symbols, Values
 
 
 class Store(ABC):
-    """The values of tensors that are no constants. late_copies: whether loops are copied as TFLM
-    copied them until July 2026 (see `tflm.control_flow`)."""
+    """The values of tensors that are not constants. late_copies: whether loops copy tensors in the
+    order that TFLM had until July 2026 (see `tflm.control_flow`)."""
 
     late_copies = False
 
@@ -29,7 +29,7 @@ class Store(ABC):
         self.mixer, self.symbols = mixer, symbols
 
     def read(self, tensor: Tensor, op: Op | None = None) -> Values:
-        """What a tensor holds as `op` reads it."""
+        """The values of a tensor as `op` reads them."""
         if tensor.is_constant:
             return self.symbols.of_constant(tensor)
         if tensor.elements == 0:
@@ -37,7 +37,7 @@ class Store(ABC):
         return self._read(tensor, op)
 
     def holds(self, tensor: Tensor, op: Op, values: Values) -> bool:
-        """Whether `op` would read just these values of a tensor that is no constant."""
+        """Whether `op` would read exactly these values from a tensor that is not a constant."""
         return values.is_same_as(self.read(tensor, op))
 
     @abstractmethod
@@ -45,7 +45,7 @@ class Store(ABC):
 
     @abstractmethod
     def write(self, tensor: Tensor, values: Values) -> None:
-        """Let a tensor hold values."""
+        """Write values to a tensor."""
 
     @abstractmethod
     def copy(self, source: Tensor, destination: Tensor) -> int:
@@ -53,11 +53,11 @@ class Store(ABC):
 
     @abstractmethod
     def begin(self, op: Op) -> None:
-        """An operator is about to run."""
+        """To be called before an operator runs."""
 
     @abstractmethod
     def end(self, op: Op) -> None:
-        """It has run."""
+        """To be called after an operator has run."""
 
     @property
     @abstractmethod
@@ -66,18 +66,20 @@ class Store(ABC):
 
     @abstractmethod
     def snapshot(self) -> Any:
-        """All that is kept, for `restore` and `merge`."""
+        """A copy of all values, for `restore` and `merge`."""
 
     @abstractmethod
     def restore(self, snapshot: Any) -> None:
-        """Keep what was kept then."""
+        """Go back to the values of a snapshot."""
 
     @abstractmethod
     def merge(self, choice: Residues, other: Any, results: Sequence[Tensor]) -> None:
-        """Keep what depends on an element: what is kept now, or what a snapshot has."""
+        """Merge two branches: values become the current ones or those of the snapshot `other`,
+        depending on the condition `choice`. results: the tensors that the branches write."""
 
     def choose(self, choice: Residues, now: Values, other: Values) -> Values:
-        """One of two values, as an element says; itself where both are equal."""
+        """One of two values, depending on the condition `choice`. An element that is equal in both
+        stays itself."""
         if now.known and other.known and np.array_equal(now.data, other.data):
             return now
         a, b = (self.symbols.elements(v) for v in (now, other))
@@ -91,7 +93,7 @@ class Store(ABC):
 
 
 class SeparateStore(Store):
-    """Every tensor by itself, as long as something may read it."""
+    """Holds every tensor separately, as long as an operator may read it."""
 
     def __init__(self, model: Model, mixer: Mixer, symbols: Symbols) -> None:
         super().__init__(mixer, symbols)
@@ -116,7 +118,7 @@ class SeparateStore(Store):
         """Nothing to do."""
 
     def end(self, op: Op) -> None:
-        """Forget what nothing reads any more."""
+        """See `Store`. Drops tensors that are not read any more."""
         for tensor in self._last.get(op, ()):
             self._held.pop(tensor, None)
 
@@ -142,7 +144,7 @@ class SeparateStore(Store):
 
 
 def _last_uses(model: Model) -> dict[Op, list[Tensor]]:
-    """The tensors that nothing reads after an operator of their graph."""
+    """For each operator, the tensors that are not used after it in their graph."""
     last: dict[Op, list[Tensor]] = {}
     for graph in model.graphs:
         needed = {*graph.outputs, *graph.inputs}

@@ -1,12 +1,13 @@
-"""A model split for streamed input as terms: front and back as an application runs them.
+"""Proves a split model: front and back run on terms, as an application runs them.
 
-    back's arena  | boundary .. | room: the front's arena | ...    one row of cells
-    each strip    rows -> front -> rows behind those in the boundary, then the back
+    back's arena  | boundary .. | the front's arena ("room") | ...    one row of cells
+    each strip    rows -> front -> its rows are appended to the boundary; at the end, the back
 
-The front's memory is an input of the back, and the rows that it makes lie beside it while it runs
-again: both arenas share cells, so that whatever one of them loses in the other shows. Halos are
-filled before the first strip and stay where the front left them. Rows below the image are rubbish.
-Nothing outlives an image but the state, so that what holds for one holds for any number.
+The memory of the front is an input of the back. The boundary, which collects the front's rows, lies
+beside it while the front runs again. Both arenas share cells, so a byte of one that the other
+overwrites is found. Halos are filled before the first strip and stay where the front left them.
+Strip rows below the image are rubbish. Only the state outlives an image, so a proof for one image
+holds for any number of them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from tflm_planner.verification.terms.stores import SeparateStore
 
 @dataclass(frozen=True)
 class Halves:
-    """Front and back with their plans, and how the front is run."""
+    """Front and back with their plans, and the schedule of strips by which the front runs."""
 
     front: Model
     back: Model
@@ -55,7 +56,7 @@ class Halves:
 
 
 def prove_pair_by_terms(original: Model, halves: Halves, kernels: TargetKernels) -> TermsProof:
-    """Whether front and back, each in the memory that it is planned for, compute together the same
+    """Whether front and back, each in the arena that it is planned for, together compute the same
     function of every input as the original."""
 
     def begin() -> TermsComparison:
@@ -80,11 +81,11 @@ class _PairComparison:
 
     @property
     def made(self) -> int:
-        """Elements that were made."""
+        """How many elements have been made."""
         return self._mixer.made
 
     def difference(self) -> Difference | None:
-        """What differs, with loops in both orders of copies that TFLM has had."""
+        """What differs. Loops run with both orders of copies that releases of TFLM have."""
         loops = any(op.kind == "WHILE" for m in self._models() for op in m.ops())
         wrong = None
         for late in (False, True)[: 1 + loops]:
@@ -117,8 +118,8 @@ class _PairComparison:
         return None if np.array_equal(state, back.states[0]) else Difference("the state differs")
 
     def _run_original(self) -> tuple[list[Values], Values | None, Residues]:
-        """Its outputs, what it has where the front ends (if that is a tensor of its own), and the
-        state that it leaves."""
+        """The original's outputs, its tensor at the end of the front (None if it has no single such
+        tensor), and the state that it leaves."""
         name = self._halves.back.main.inputs[0].name
         at_boundary: list[Values] = []
 
@@ -143,7 +144,7 @@ class _PairComparison:
     # --- what the application does ---
 
     def _run_front(self, back: ArenaStore) -> None:
-        """All strips of one image; what comes out is appended to the back's input."""
+        """Run the front on all strips of one image, and append its rows to the back's input."""
         front, strips = self._halves.front, self._halves.strips
         boundary, room = self._halves.back.main.inputs
         arena = ArenaStore(
@@ -163,7 +164,7 @@ class _PairComparison:
             if strips.clock:
                 arena.write(inputs[1], _fill(inputs[1], turn * strips.clock))
             ((rows, *_),) = machine.run([None] * len(inputs))
-            back.spoil(room, arena.head)  # kernels may ask for memory above the head for a moment
+            back.spoil(room, arena.head)  # kernels may use memory above the head temporarily
             first = turn * strips.made - strips.delay
             begin, end = max(first, 0), min(first + strips.made, strips.result_height)
             if begin < end:
@@ -171,7 +172,7 @@ class _PairComparison:
                 back.write_some(boundary, begin * row, rows.reshape((rows.size,)).at((elements,)))
 
     def _strip(self, rows: Tensor, turn: int) -> Values:
-        """Rows of the image, and rubbish below it."""
+        """The rows of one strip: rows of the image, and rubbish below the image."""
         strips = self._halves.strips
         row = self._image.size // strips.height
         below = self._symbols.of_name((rows.elements,), "below the image", turn).data

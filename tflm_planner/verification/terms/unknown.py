@@ -1,5 +1,5 @@
-"""Terms of operators of which nothing is assumed: every result is a hash of all that is read, of
-kind, options, types, shapes and quantisation, and of the model's state where there may be one."""
+"""Terms of operators without a rule: every result is a hash of all operands, of kind, options,
+types, shapes and quantization, and of the model's state if the operator may have state."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from tflm_planner.transforms.minify import PER_CHANNEL
 def hash_operands(
     call: OpCall, state: Residues | None = None, variables: Sequence[int | None] = ()
 ) -> tuple[list[Values], Residues]:
-    """The results, and a digest of what was read: LANES residues. `state`: what may be read
-    besides. `variables`: which of the model's variables each operand and result is."""
+    """The results, and a digest of all that was read (LANES residues). `state`: the model's state,
+    if the operator may read it. `variables`: the number of the variable that each operand and
+    result is, else None."""
     digest = _digest(call, state, variables)
     results: list[Values] = []
     for i, tensor in enumerate(call.op.outputs):
@@ -33,7 +34,7 @@ def hash_operands(
 
 def _digest(call: OpCall, state: Residues | None, variables: Sequence[int | None]) -> Residues:
     op = call.op
-    # No kernel reads the quantisation of such a bias.
+    # No kernel reads the quantization of the bias.
     bias = PRODUCTS[op.kind].bias if op.kind in PER_CHANNEL else -1
     tensors = [t for i, t in enumerate(op.inputs) if i != bias]
     shapes = [None if t is None else t.shape for t in (*op.inputs, *op.outputs)]
