@@ -30,8 +30,10 @@ def _merge(*parts: Counts) -> Counts:
 
 
 def pointwise(case: Case, by_lanes: bool = False) -> Work:
-    """One or more operands, element by element; the smaller ones broadcast. by_lanes: by vectors
-    of four elements and more."""
+    """One or more operands, element by element; the smaller ones broadcast.
+
+    by_lanes: by vectors of four elements and more.
+    """
     n = case.result.elements
     name = "less" if case.kind in _COMPARISONS else case.kind.lower()
     operands = [t for t in case.inputs[:2] if t is not None]

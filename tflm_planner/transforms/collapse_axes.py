@@ -30,8 +30,7 @@ else:
 
 
 def collapse_transpose_axes(model: Model) -> list[str]:
-    """Write transpositions of int8 with as many axes as every known library turns; a note if there
-    were any."""
+    """Write transpositions of int8 with few enough axes for every known library; note how many."""
     limit = transpose_limit()
     if limit is None:
         return []

@@ -1,5 +1,7 @@
-"""Which loops CMSIS-NN runs, where it is not TFLM's reference kernel that runs: columns copied,
-then two rows x two channels at a time, in steps of 16, 4 and 1. With MVE see `cmsis_nn_mve`.
+"""Which loops CMSIS-NN runs, where it does not leave an operator to the reference kernels.
+
+    plain, dsp   columns copied, two rows x two channels at a time, steps of 16, 4, 1
+    mve          see `cmsis_nn_mve`
 
 Read from CMSIS-NN 4ab83cc and TFLM 90b983c. A count is a number of times that a piece of code
 runs; what the piece costs is a constant that the fit finds. This module must not know constants.
@@ -205,8 +207,10 @@ class _PairKernels(CmsisNnKernels):
                 "third": rows * (out // 3), "third_1": rows * (out // 3) * column}  # fmt: skip
 
     def columns(self, w: WindowCounts) -> Counts:
-        """Of two pixels. Weights are not summed here: the offset is added while columns are
-        widened."""
+        """Of two pixels.
+
+        Weights are not summed here: the offset is added while columns are widened.
+        """
         pixels = w.pixels // max(1, w.batch)
         product = self.product(pixels, w.channels[1] // w.groups, w.column)
         product = {k: v for k, v in product.items() if k not in _WEIGHT_SUMS}

@@ -1,6 +1,6 @@
-"""Which loops CMSIS-NN runs with MVE (Cortex-M55, M85), where they are not those of other cores:
-four rows at a time, 16 elements a step.
+"""Which loops CMSIS-NN runs with MVE (Cortex-M55, M85), where other cores run others.
 
+Products go four rows at a time, 16 elements a step.
 Read from CMSIS-NN 4ab83cc. This module must not know constants.
 """
 

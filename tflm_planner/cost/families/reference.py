@@ -1,6 +1,6 @@
-"""Which loops TFLM's reference kernels run: one multiplication at a time, the window checked at
-every tap.
+"""Which loops TFLM's reference kernels run.
 
+They multiply once at a time, and check at every tap of a window whether it lies in the image.
 Read from TFLM 90b983c. A count is a number of times that a piece of code runs; what the piece
 costs is a constant that the fit finds. This module must not know constants.
 """

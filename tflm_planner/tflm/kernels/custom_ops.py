@@ -267,8 +267,10 @@ SCRATCH: dict[str, Callable[[Op, int], Iterator[int]]] = {
 
 
 def scratch_requests(op: Op, pointer: int) -> tuple[int, ...]:
-    """Bytes of each scratch request; none for operators without an entry here. Raises one of
-    OptionsError."""
+    """Bytes of each scratch request; none for operators without an entry here.
+
+    Raises one of OptionsError where parameters cannot be read.
+    """
     rule = SCRATCH.get(op.kind)
     return () if rule is None else tuple(rule(op, pointer))
 

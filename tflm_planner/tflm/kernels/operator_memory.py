@@ -103,19 +103,25 @@ class OperatorMemory:
         )
 
     def persistent_allocations(self, op: Op, target: Target) -> list[int]:
-        """Bytes of each persistent allocation of Prepare, in order. The operator has operands and
-        results."""
+        """Bytes of each persistent allocation of Prepare, in order.
+
+        The operator has operands and results.
+        """
         return [] if self.persistent is None else self.persistent(op, target)
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
-        """Bytes of each scratch request. The operator has operands and results, and its parameters
-        can be read."""
+        """Bytes of each scratch request, in order.
+
+        The operator has operands and results, and its parameters can be read.
+        """
         return () if self.scratch is None else tuple(self.scratch(op, target))
 
 
 def named_tensors(op: Op, names: str) -> list[Tensor]:
-    """The tensors that words such as "i0 i1 o0" name, without those that are omitted: iN an input,
-    oN an output, q0 the first output of an int8 operator."""
+    """The tensors that words such as "i0 i1 o0" name, without those that are omitted.
+
+    iN is an input, oN an output, q0 the first output of an int8 operator.
+    """
     present: list[Tensor] = []
     for word in names.split():
         index = int(word[1:])

@@ -74,8 +74,7 @@ def _requests(op: Op, library: KernelLibrary, target: Target) -> tuple[int, ...]
 
 
 def reference_scratch(op: Op) -> tuple[int, ...]:
-    """Scratch of TFLM's reference kernels on this machine; empty for operators that request
-    none."""
+    """Scratch of TFLM's reference kernels on this machine; empty where none is requested."""
     if not op.outputs or not op.operands() or not custom_ops.readable(op):
         return ()
     return _REFERENCE.scratch_requests(op, _HOST)

@@ -1,11 +1,12 @@
-"""The kernel libraries that were read. Each module or package in this folder is one: it lists its
-`KernelLibrary` objects in LIBRARIES, and is found here without being named anywhere.
+"""The kernel libraries that were read, found without being named anywhere.
+
+Each module or package in this folder lists its `KernelLibrary` objects in LIBRARIES.
 
     reference/    TFLM's own kernels, the answer to everything
     cmsis_nn/     CMSIS-NN: where it is not like the reference
     esp_nn/       ESP-NN, likewise, release by release
 
-How to add one is in docs/kernel-libraries.md. This module must not know any library by name.
+How to add one is in docs/kernel-libraries.md. This module must not know any by name.
 """
 
 from __future__ import annotations

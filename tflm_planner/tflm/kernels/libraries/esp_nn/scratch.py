@@ -98,8 +98,10 @@ class ConvShape:
 
 
 def own_scratch_requests(op: Op, target: Target, release: Release) -> tuple[int, ...]:
-    """Bytes of each request behind those of the reference kernel. The operator has operands and
-    results, and its parameters can be read."""
+    """Bytes of each request behind those of the reference kernel.
+
+    The operator has operands and results, and its parameters can be read.
+    """
     width = softmax_width(op)
     geometry = geometry_of(op) if width is None else None
     size = _softmax(op, width) if width is not None else _size(op, target, release, geometry)
@@ -145,9 +147,11 @@ def _softmax(op: Op, width: int) -> int:
 
 
 def softmax_width(op: Op) -> int | None:
-    """What Prepare of SOFTMAX takes for the length of a row: the second dimension. Of a tensor of
-    one dimension it reads what follows in the file; its length is assumed then. None for other
-    operators."""
+    """What Prepare of SOFTMAX takes for the length of a row; None for other operators.
+
+    It is the second dimension. Of a tensor of one dimension Prepare reads what follows in the
+    file; the tensor's length is assumed then.
+    """
     if op.kind != "SOFTMAX":
         return None
     data = op.operands()[0]
