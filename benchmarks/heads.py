@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from tflm_planner.pipeline import api
-from tflm_planner.report.document import Report, Side
+from tflm_planner.report.document import ModelFigures, Report
 from tflm_planner.support.errors import PlannerError
 
 COLUMNS = [
@@ -32,7 +32,7 @@ def models(paths: list[Path]) -> list[Path]:
     return found
 
 
-def real(*sides: Side) -> str:
+def real(*sides: ModelFigures) -> str:
     """What TFLM reported here, against what was predicted for it."""
     shown: list[str] = []
     for side in sides:

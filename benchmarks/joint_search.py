@@ -33,7 +33,7 @@ from benchmarks.joint_record import TESTS, SearchRecord, schedule_table, tests_t
 from tflm_planner.codesign.joint.evolution import (
     DrawnNetwork,
     EvolutionOptions,
-    Judging,
+    Judge,
     Score,
     SearchHistory,
     search,
@@ -140,7 +140,7 @@ def now() -> tuple[float, float]:
     return time.monotonic(), time.process_time()
 
 
-def searches(judging: Judging, score: Score, drawn: int, seed: int) -> dict[str, SearchHistory]:
+def searches(judging: Judge, score: Score, drawn: int, seed: int) -> dict[str, SearchHistory]:
     """Evolution, and as many scored networks drawn at random."""
     began = now()
     evolved = search(judging, score, EvolutionOptions(drawn, seed=2 * seed), _say)
@@ -153,7 +153,7 @@ def searches(judging: Judging, score: Score, drawn: int, seed: int) -> dict[str,
     return {"evolution": evolved, "random": chance}
 
 
-def sample_of(judging: Judging) -> list[MemoryVerdict]:
+def sample_of(judging: Judge) -> list[MemoryVerdict]:
     """Random networks with their exact arenas, planned whole."""
     random = np.random.default_rng(2)
     limits = replace(judging.limits, tiles=None, flash=None, instructions=None, exact=True)
@@ -164,7 +164,7 @@ def ask(limits: BoardLimits, drawn: int, engine: JobEngine) -> Iterator[str]:
     """What decides about random networks, and how often the count is wrong about them."""
     random = np.random.default_rng(3)
     genes = [SPACE.random(random) for _ in range(drawn)]
-    verdicts = Judging(SPACE, limits, engine).verdicts(genes)
+    verdicts = Judge(SPACE, limits, engine).verdicts(genes)
     candidates = [DrawnNetwork(g, v) for g, v in zip(genes, verdicts, strict=True)]
     histories = {"random": SearchHistory(candidates)}
     yield tests_table(histories)
@@ -255,7 +255,7 @@ def run(given: argparse.Namespace, engine: JobEngine) -> None:
     network = super_network(parts, given.folder, given.seed)
     took("super-network", began)
     with ResultStore(given.folder / "results.sqlite") as store:
-        judging = Judging(SPACE, limits, engine, store)
+        judging = Judge(SPACE, limits, engine, store)
         score = kept_score(network, parts, store)
         histories = searches(judging, score, given.drawn, given.seed)
         sample = sample_of(judging)

@@ -21,7 +21,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from tflm_planner.codesign.chains.chain import Chain
-from tflm_planner.codesign.chains.families import Growing
+from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.residuals import plain, reorganise
 from tflm_planner.codesign.chains.sizes import size_of
 from tflm_planner.codesign.networks.folding import running
@@ -48,7 +48,7 @@ class Shape:
 
 def resnet(shape: Shape, width: int) -> Chain:
     """A ResNet for small images, whose stages are `width`, twice and four times as wide."""
-    grown = Growing(shape.channels)
+    grown = ChainBuilder(shape.channels)
     grown.conv(width, (3, 3), 1, "relu")
     for stage in range(3):
         for block in range((shape.layers - 2) // 6):

@@ -216,7 +216,7 @@ def test_the_largest_is_what_asking_for_every_variant_says() -> None:
     assert (stock.best.variant, stock.best.arena) == (largest, arenas[largest.name])
     assert plan.best.variant.size.macs > largest.size.macs and plan.best.arena <= 40_000
     above = variants.index(largest)
-    assert stock.of_flash + stock.of_floor + stock.tried == above + 1
+    assert stock.ruled_out_by_flash + stock.ruled_out_by_bound + stock.tried == above + 1
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_what_is_too_large_for_flash_needs_no_plan() -> None:
     limits = limits_of(load_target("nano33ble"), None, 1.1, 6)
     found = fit("mobilenet_v2", variants_of("mobilenet_v2", Grid()), limits, silent)
     assert not found.figures and all(rung.best is None for rung in found.rungs)
-    assert found.rungs[0].of_flash == found.variants > 100
+    assert found.rungs[0].ruled_out_by_flash == found.variants > 100
     assert "--classes" in found.notes[0]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.jobs.dask_workers import two_dask_workers
 from tflm_planner.codesign.chains.chain import steps
-from tflm_planner.codesign.joint.evolution import EvolutionOptions, Judging, search
+from tflm_planner.codesign.joint.evolution import EvolutionOptions, Judge, search
 from tflm_planner.codesign.joint.memory import (
     QUICK_TILES,
     BoardLimits,
@@ -173,9 +173,9 @@ OPTIONS = EvolutionOptions(drawn=72, batch=12, parents=4)
 LIMITS = BoardLimits(TARGET, 6500)
 
 
-def judging(store: ResultStore | None = None, workers: int = 1) -> Judging:
+def judging(store: ResultStore | None = None, workers: int = 1) -> Judge:
     engine = LocalEngine(workers, ("tflm_planner.codesign.joint.memory",))
-    return Judging(SPACE, LIMITS, engine, store)
+    return Judge(SPACE, LIMITS, engine, store)
 
 
 @pytest.mark.slow
@@ -249,7 +249,7 @@ def test_a_search_is_the_same_on_a_cluster_whose_worker_is_killed() -> None:
         dask.wait_until_both_work()
         victim = dask.workers[0]
         with Killing(dask.address, victim.pid) as engine:
-            found = search(Judging(LARGER, TILED, engine), value, short, silent)
+            found = search(Judge(LARGER, TILED, engine), value, short, silent)
         assert engine.victim is None and victim.wait(60) == -signal.SIGKILL
     tests = found.tests()
     assert tests[True, "tiles"] and tests[True, "stock"], "both a plan and a search were sent"

@@ -12,7 +12,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from tflm_planner.codesign.chains.chain import Chain, Layer, steps
-from tflm_planner.codesign.chains.families import FAMILIES, Growing
+from tflm_planner.codesign.chains.families import FAMILIES, ChainBuilder
 from tflm_planner.codesign.chains.papers import (
     NETWORKS,
     densenet121,
@@ -48,7 +48,7 @@ def resnet() -> Chain:
 
 def bottlenecks() -> Chain:
     """Linear projections with and without sums, windows of three sizes."""
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(6, (3, 3), 2, "relu6")
     for hidden, out, kernel, stride in ((12, 6, 3, 1), (18, 8, 5, 2), (24, 8, 7, 1)):
         grown.bottleneck(hidden, out, kernel, stride, "relu6")

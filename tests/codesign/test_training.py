@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow")
 
 from tests.conftest import needs_tflm
 from tflm_planner.codesign.chains.chain import Chain, Layer
-from tflm_planner.codesign.chains.families import Growing
+from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.residuals import plain, reorganise
 from tflm_planner.codesign.networks.build import build_int8
 from tflm_planner.codesign.networks.evaluate import evaluate
@@ -38,7 +38,7 @@ from tflm_planner.support.errors import UsageError
 
 def resnet(side: int = 8, width: int = 8, channels: int = 1) -> Chain:
     """Two blocks, the second of which is projected."""
-    grown = Growing(channels)
+    grown = ChainBuilder(channels)
     grown.conv(width, (3, 3), 1, "relu")
     for out, stride in ((width, 1), (2 * width, 2)):
         grown.conv(out, (3, 3), stride, "relu")
@@ -49,7 +49,7 @@ def resnet(side: int = 8, width: int = 8, channels: int = 1) -> Chain:
 
 def mobile() -> Chain:
     """Depthwise convolutions, bottlenecks, a pool, a late skip around two widths."""
-    grown = Growing(2)
+    grown = ChainBuilder(2)
     grown.conv(6, (3, 3), 2, "relu6")
     grown.layers.append(Layer("max_pool", (3, 3), 2))
     grown.bottleneck(18, 6, 5, 1, "relu6")
@@ -104,7 +104,7 @@ def test_tensorflow_computes_what_numpy_says(name: str) -> None:
 
 
 def test_what_is_not_trained_is_refused() -> None:
-    grown = Growing(1)
+    grown = ChainBuilder(1)
     grown.conv(4, (3, 3), skip=1)
     layers = (replace(grown.layers[0], join="concat"),)
     trainable = untrained(Chain("dense", (8, 8, 1), layers), TrainingForm(), 0)

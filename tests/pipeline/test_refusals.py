@@ -40,9 +40,9 @@ def rows(*ops: int, parts: int = 2) -> TiledRegion:
 def test_a_region_with_the_operator_at_fault_is_not_tried_again() -> None:
     causes = RefusalCauses()
     causes = causes.including(tiling(rows(0), rows(1)), Refusal("differs", frozenset({1})))
-    assert causes.concern(tiling(rows(1, parts=5))) and causes.concern(tiling(rows(0, 1)))
-    assert not causes.concern(tiling(rows(0))), "the other region is not at fault"
-    assert not causes.concern(tiling(LoopedRegion((0, 1)))), "loops are made by other means"
+    assert causes.rules_out(tiling(rows(1, parts=5))) and causes.rules_out(tiling(rows(0, 1)))
+    assert not causes.rules_out(tiling(rows(0))), "the other region is not at fault"
+    assert not causes.rules_out(tiling(LoopedRegion((0, 1)))), "loops are made by other means"
 
 
 NAMES: dict[str, Callable[[int], str]] = {
@@ -102,21 +102,21 @@ def test_what_cuts_and_joins_is_blamed_on_an_operator_of_its_own_region(kind: ty
 
 def test_files_with_an_operator_that_did_not_run_are_not_proved_again() -> None:
     causes, data = RefusalCauses(), narrow_rows()
-    assert not causes.concern_files(data)
+    assert not causes.rules_out_files(data)
     op = read_model(data).main.ops[0]
     causes = causes.including(tiling(rows(0)), Refusal("fails", form=form_of(op)))
-    assert causes.concern_files(None, data) and not causes.concern(tiling(rows(0)))
+    assert causes.rules_out_files(None, data) and not causes.rules_out(tiling(rows(0)))
 
 
 def test_without_a_cause_only_so_many_of_one_region_are_tried() -> None:
     causes = RefusalCauses()
     for parts in range(MOST_REFUSED):
-        assert not causes.concern(tiling(rows(0, parts=9)))
+        assert not causes.rules_out(tiling(rows(0, parts=9)))
         causes = causes.including(tiling(rows(0, parts=parts + 2)), Refusal("differs"))
-    assert causes.concern(tiling(rows(0, parts=9))) and not causes.concern(tiling(rows(1)))
+    assert causes.rules_out(tiling(rows(0, parts=9))) and not causes.rules_out(tiling(rows(1)))
     for _ in range(MOST_PROOFS):
         causes = causes.including(tiling(rows(0)), Refusal("differs"))
-    assert causes.concern(tiling(rows(1))), "enough is enough"
+    assert causes.rules_out(tiling(rows(1))), "enough is enough"
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ from tflm_planner.report.document import (
     HeadLimits,
     HostRuntime,
     MemoryMap,
+    ModelFigures,
     Report,
     RuntimeCheck,
-    Side,
 )
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.transforms.reorder import ChosenOrder
@@ -58,7 +58,7 @@ def report(before: MemoryMap, after: MemoryMap) -> Report:
         destination="models/vww-planned.tflite",
         sha256_before="ab" * 32,
         sha256_after="cd" * 32,
-        before=Side(
+        before=ModelFigures(
             6,
             7,
             300_568,
@@ -67,7 +67,7 @@ def report(before: MemoryMap, after: MemoryMap) -> Report:
             before,
             7_489_664,
         ),
-        after=Side(6, 7, 300_800, arena(55296), host(55296), after, 7_500_000),
+        after=ModelFigures(6, 7, 300_800, arena(55296), host(55296), after, 7_500_000),
         limits=HeadLimits(
             input_bytes=27648, file_order_bytes=55296, best_order_bytes=55296, overlap_bytes=36864
         ),

@@ -22,7 +22,6 @@ from tflm_planner.cli.batch import batch_command
 from tflm_planner.cli.check import check_command
 from tflm_planner.cli.compare import compare_command
 from tflm_planner.cli.fit import fit_command
-from tflm_planner.cli.idle import RecordingCommand, suggest
 from tflm_planner.cli.inspection import inspect_command
 from tflm_planner.cli.mcp import mcp_command
 from tflm_planner.cli.plan import PlanArguments
@@ -38,6 +37,7 @@ from tflm_planner.cli.shared import (
     width_of,
 )
 from tflm_planner.cli.verify import verify_command
+from tflm_planner.cli.without_effect import RecordingCommand, suggest
 from tflm_planner.support.interrupts import ending_in_order
 from tflm_planner.support.version import __version__
 
@@ -141,7 +141,7 @@ def plan_command(arguments: PlanArguments) -> None:
         if arguments.writes_stdout:
             sys.stdout.buffer.write(result.data)
         _print_report(result.report, arguments)
-        if not result.report.fits:
+        if not result.report.may_fit:
             raise typer.Exit(3)
 
 

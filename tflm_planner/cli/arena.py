@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli.idle import refuse_both
 from tflm_planner.cli.shared import (
     AsJson,
     TargetName,
@@ -25,6 +24,7 @@ from tflm_planner.cli.shared import (
     print_json,
     takes_fields_of,
 )
+from tflm_planner.cli.without_effect import refuse_both
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 

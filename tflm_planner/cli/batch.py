@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli.idle import RecordingCommand, refuse_both, was_given
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
@@ -27,6 +26,7 @@ from tflm_planner.cli.shared import (
     takes_fields_of,
     width_of,
 )
+from tflm_planner.cli.without_effect import RecordingCommand, refuse_both, was_given
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli.idle import Need, refuse_both, refuse_idle, was_given
 from tflm_planner.cli.shared import (
     AsJson,
     Quiet,
@@ -19,6 +18,7 @@ from tflm_planner.cli.shared import (
     print_json,
     takes_fields_of,
 )
+from tflm_planner.cli.without_effect import Need, refuse_both, refuse_without_effect, was_given
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
@@ -93,7 +93,7 @@ class CheckArguments:
                 "a manifest does not say for which chip; add --target, such as esp32s3/esp-nn-1.2.3"
             )
         why = "a manifest names its arena; name models, too, or leave it out"
-        refuse_idle([Need(("--max-arena",), bool(self.sources), why)])
+        refuse_without_effect([Need(("--max-arena",), bool(self.sources), why)])
         refuse_both("--quiet", "--json")
         if self.as_json and len(self.target_names) > 1:
             raise UsageError("--json is a document of one target; ask for one --target at a time")

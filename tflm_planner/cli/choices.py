@@ -14,7 +14,7 @@ Library = Literal["as-is", "lean"]
 """The firmware in use: stock TFLM, or TFLM with the lean library."""
 IoTypes = Literal["keep", "int8"]
 SearchMethod = Literal["regions", "motes", "spellings", "none"]
-SearchOfBack = Literal["regions", "none"]
+BackSearchMethod = Literal["regions", "none"]
 Objective = Literal["arena", "head"]
 Order = Literal["best", "exact", "beam", "rpo", "file"]
 Allocator = Literal["best", "greedy", "local", "exact", "cpsat"]

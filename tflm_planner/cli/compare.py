@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     Source,
@@ -24,6 +23,7 @@ from tflm_planner.cli.shared import (
     takes_fields_of,
     width_of,
 )
+from tflm_planner.cli.without_effect import Need, refuse_both, refuse_without_effect
 from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def compare_command(arguments: CompareArguments) -> None:
     """Show what a model needs on every board, as it is and planned, and whether it fits."""
     with exit_on_errors():
         refuse_both("--as-is", "--tiles", "--deep")
-        refuse_idle(arguments.needs())
+        refuse_without_effect(arguments.needs())
         targets = arguments.targets()
 
         from tflm_planner.report.json.comparison import comparison_to_json

@@ -13,10 +13,10 @@ import typer
 
 from tflm_planner.cli.boards import BoardModel
 from tflm_planner.cli.choices import Library
-from tflm_planner.cli.idle import RecordingCommand
 from tflm_planner.cli.measure import measure_command
 from tflm_planner.cli.profile import profile_command
 from tflm_planner.cli.shared import Quiet, TargetName, Tflm, at_tflm, exit_on_errors
+from tflm_planner.cli.without_effect import RecordingCommand
 from tflm_planner.support import defaults
 
 

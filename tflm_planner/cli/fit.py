@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     TargetName,
@@ -24,6 +23,7 @@ from tflm_planner.cli.shared import (
     takes_fields_of,
     width_of,
 )
+from tflm_planner.cli.without_effect import Need, refuse_both, refuse_without_effect
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
@@ -139,7 +139,9 @@ def fit_command(arguments: FitArguments) -> None:
     with exit_on_errors():
         refuse_both("--json", "--verbose")
         refuse_both("--family", "--build")
-        refuse_idle([Need(("--classes", "--plain"), arguments.build is None, "it is for --family")])
+        refuse_without_effect(
+            [Need(("--classes", "--plain"), arguments.build is None, "it is for --family")]
+        )
         from tflm_planner.codesign.fitting.fit_svg import fit_svg
         from tflm_planner.codesign.fitting.fit_text import render_fits
         from tflm_planner.codesign.fitting.fit_types import fits_to_json

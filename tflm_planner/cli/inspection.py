@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     Source,
@@ -23,6 +22,7 @@ from tflm_planner.cli.shared import (
     print_json,
     takes_fields_of,
 )
+from tflm_planner.cli.without_effect import Need, refuse_both, refuse_without_effect
 from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class InspectArguments:
         drawn = (self.svg, self.problem, self.node_data)
         depends = any(path is not None for path in drawn) or not (self.text or self.axes)
         why = "the text and the axes of a model are the same everywhere; leave it out"
-        refuse_idle([Need(("--target",), depends, why)])
+        refuse_without_effect([Need(("--target",), depends, why)])
         for path in (self.svg, self.problem):
             if path is not None:
                 check_writable(path, force=True, inputs=(self.source,))

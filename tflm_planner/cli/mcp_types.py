@@ -123,7 +123,8 @@ class PlanSummaryJson(Document):
     target: TargetId
     arena: Annotated[ArenasJson, says("Smallest arena that works, before and after.")]
     fits: Annotated[
-        bool, says("Whether arena and file are within the board's memory, or the budget.")
+        bool,
+        says("Whether arena and file are within the board's memory or the budget, beyond doubt."),
     ]
     fit: Annotated[FitJson, says("The same in words, and what to try next.")]
     verified: Annotated[bool, says("Whether outputs were equal on the runtimes of this machine.")]

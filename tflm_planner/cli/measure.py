@@ -24,7 +24,6 @@ from tflm_planner.cli.boards import (
     open_station,
 )
 from tflm_planner.cli.choices import Library
-from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     Quiet,
@@ -38,6 +37,7 @@ from tflm_planner.cli.shared import (
     show_progress,
     takes_fields_of,
 )
+from tflm_planner.cli.without_effect import Need, refuse_both, refuse_without_effect
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import OutputsDifferError
 
@@ -95,7 +95,7 @@ class MeasureArguments:
         refuse_silence()
         refuse_both("--power", "--current")
         why = "it is the voltage beside a meter's currents; add --current FILE"
-        refuse_idle([Need(("--volts",), self.current is not None, why)])
+        refuse_without_effect([Need(("--volts",), self.current is not None, why)])
         check_reports(self.report or [], RENDERERS, (self.source,))
 
     def options(self) -> MeasureOptions:

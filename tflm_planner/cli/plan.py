@@ -15,7 +15,6 @@ import typer
 
 from tflm_planner.cli.boards import add_profile
 from tflm_planner.cli.choices import Allocator, Firmware, IoTypes, Objective, Order, SearchMethod
-from tflm_planner.cli.idle import Need, given_words, refuse_idle
 from tflm_planner.cli.shared import (
     JSON_HELP,
     QUIET_HELP,
@@ -26,6 +25,7 @@ from tflm_planner.cli.shared import (
     at_tflm,
     refuse_silence,
 )
+from tflm_planner.cli.without_effect import Need, given_words, refuse_without_effect
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
@@ -269,7 +269,7 @@ class PlanArguments:
         from tflm_planner.pipeline import api
         from tflm_planner.support.units import parse_size
 
-        refuse_idle(self.needs())
+        refuse_without_effect(self.needs())
         refuse_silence()
         return api.PlanOptions(
             memory=self._memory_options(),

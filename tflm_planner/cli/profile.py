@@ -23,7 +23,6 @@ from tflm_planner.cli.boards import (
     RunCount,
     open_station,
 )
-from tflm_planner.cli.idle import Need, refuse_idle
 from tflm_planner.cli.shared import (
     Quiet,
     Verbose,
@@ -32,6 +31,7 @@ from tflm_planner.cli.shared import (
     show_progress,
     takes_fields_of,
 )
+from tflm_planner.cli.without_effect import Need, refuse_without_effect
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class ProfileArguments:
         from tflm_planner.support.files import check_writable
 
         refuse_silence(with_json=False)
-        refuse_idle(self.needs())
+        refuse_without_effect(self.needs())
         if self.export is not None:
             if self.export.suffix not in EXPORTERS:
                 raise UsageError(f"{self.export}: choose a name ending in {', '.join(EXPORTERS)}")

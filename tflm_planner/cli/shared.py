@@ -163,7 +163,7 @@ def at_tflm(target: Target, day: str | None) -> Target:
 def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
     """The operators that may be added to the firmware. names: a list such as "PAD,SLICE"; "" means
     all that `firmware` allows. Raises UsageError for a name that TFLM does not have."""
-    from tflm_planner.cli.idle import suggest
+    from tflm_planner.cli.without_effect import suggest
     from tflm_planner.pipeline.options import operators_of
     from tflm_planner.tflm.allowed_operators import AllowedOperators
     from tflm_planner.tflm.resolver_methods import BUILTINS
@@ -202,7 +202,7 @@ def render_all(
 def refuse_silence(*, with_json: bool = True) -> None:
     """Raise UsageError if --quiet is combined with an option that asks for output. with_json:
     whether the command has --json."""
-    from tflm_planner.cli.idle import refuse_both
+    from tflm_planner.cli.without_effect import refuse_both
 
     refuse_both("--quiet", "--verbose")
     if with_json:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli.choices import Firmware, SearchOfBack
-from tflm_planner.cli.idle import Need, RecordingCommand, refuse_idle
+from tflm_planner.cli.choices import BackSearchMethod, Firmware
 from tflm_planner.cli.shared import (
     TIME_LIMIT_HELP,
     AsJson,
@@ -31,6 +30,7 @@ from tflm_planner.cli.shared import (
     show_progress,
     takes_fields_of,
 )  # fmt: skip
+from tflm_planner.cli.without_effect import Need, RecordingCommand, refuse_without_effect
 from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class StreamInputArguments:
         float, typer.Option(help="Instructions of the pair, relative to the model.")
     ] = defaults.STREAM_SLOWDOWN
     search: Annotated[
-        SearchOfBack, typer.Option(help="What is tried in the back beside order and plan.")
+        BackSearchMethod, typer.Option(help="What is tried in the back beside order and plan.")
     ] = "regions"
     portable: Annotated[
         bool, typer.Option("--portable", help="A back that every TFLite runtime runs.")
@@ -93,8 +93,10 @@ class StreamInputArguments:
         searched = self.search != "none"
         tiles = ("--ops", "--portable", "--workers")
         yield Need(tiles, searched, "it is for tiles of the back; leave out --search none")
-        all_already = self.firmware != "more-ops"
-        yield Need(("--ops",), all_already, "--firmware more-ops allows all; give one of both")
+        may_name_operators = self.firmware != "more-ops"
+        yield Need(
+            ("--ops",), may_name_operators, "--firmware more-ops allows all; give one of both"
+        )
         more = searched or self.firmware != "more-ops"
         yield Need(("--firmware",), more, "operators are for tiles; leave out --search none")
         yield Need(("--inputs",), not self.no_verify, "--no-verify compares nothing; leave it out")
@@ -103,7 +105,7 @@ class StreamInputArguments:
         """What the command line asks for. Raises UsageError."""
         from tflm_planner.pipeline import api
 
-        refuse_idle(self.needs())
+        refuse_without_effect(self.needs())
         refuse_silence()
         target = api.load_target(self.target, lean=self.firmware == "lean")
         memory = api.MemoryOptions(

@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from tflm_planner.cli.idle import Need, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     Inputs,
@@ -28,6 +27,7 @@ from tflm_planner.cli.shared import (
     show_progress,
     takes_fields_of,
 )
+from tflm_planner.cli.without_effect import Need, refuse_without_effect
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, OutputsDifferError, WrongPlanError
 
@@ -58,7 +58,7 @@ class VerifyArguments:
         refuse_silence()
         why = "a plan is judged for every input; name a second model to compare with"
         options = ("--seed", "--inputs", "--allow-inexact", "--verbose")
-        refuse_idle([Need(options, self.result is not None, why)])
+        refuse_without_effect([Need(options, self.result is not None, why)])
 
 
 @takes_fields_of(VerifyArguments)

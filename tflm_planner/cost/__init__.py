@@ -1,7 +1,7 @@
 """Latency: instructions, multiplications and bytes of operators and models on a target.
 
     cost_of(op, target) -> Cost          latency_of(model, target) -> Latency
-    cost_of_case(case, target) -> Cost   of an operator that need not exist: a tile, say
+    cost_of_case(case, target) -> Cost   of an operator that need not exist, for example a tile
 
 `case` says what a cost depends on, `families` and `moves` what kernels do, `profiles` how many
 instructions that takes, and `model` adds up. `measured` replaces these by latencies that were

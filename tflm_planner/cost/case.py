@@ -20,8 +20,8 @@ OPTIONS = (
     "padding", "strideH", "strideW", "dilationHFactor", "dilationWFactor", "filterHeight",
     "filterWidth", "axis", "adjX", "adjY", "keepNumDims",
 )  # fmt: skip
-"""Fields of operators' options on which a cost depends, by the names of the schema, which
-files of measurements have too (schema/profile.md)."""
+"""Fields of operators' options on which a cost depends, by their names in the schema, which files
+of measurements use too (schema/profile.md)."""
 MOST_NUMBERS = 16
 """Constant integer operands up to this many elements are part of a case: axes, paddings, sizes."""
 _WITH_NUMBERS = frozenset(
@@ -32,8 +32,8 @@ _WITH_NUMBERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor as the kernel sees it. scales: number of quantisation scales. numbers: the values,
-    of small integer constants that say how the operator works."""
+    """A tensor as the kernel sees it. scales: number of quantisation scales. numbers: the values of
+    a small integer constant that determines how the operator works, else None."""
 
     type: str
     shape: tuple[int, ...]
@@ -65,12 +65,12 @@ class Operand:
 _WIDTHS = {"float32": 4, "int32": 4, "uint32": 4, "int16": 2, "uint16": 2, "float16": 2,
            "int64": 8, "uint64": 8, "float64": 8}  # fmt: skip
 _DATA_AT = {"TRANSPOSE_CONV": 2, "SPLIT": 1, "SELECT_V2": 1, "SELECT": 1, "EMBEDDING_LOOKUP": 1}
-"""Which operand holds the data, where it is not the first."""
+"""Index of the operand with the data, if it is not the first."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """An operator without its surroundings."""
+    """An operator by itself, without the model around it."""
 
     kind: str
     inputs: tuple[Operand | None, ...]
@@ -83,7 +83,7 @@ class Case:
 
     @property
     def data(self) -> Operand:
-        """The operand that holds the data; the first result where there is none."""
+        """The operand with the data; the first result if there is none."""
         index = _DATA_AT.get(self.kind, 0)
         operand = self.inputs[index] if index < len(self.inputs) else None
         return operand or self.result
@@ -98,7 +98,7 @@ class Case:
         return self.inputs[index] if index < len(self.inputs) else None
 
     def numbers(self, index: int) -> tuple[int, ...]:
-        """The values of a constant input; none where it is not constant."""
+        """The values of a constant input; empty if it is not constant."""
         operand = self.operand(index)
         return (operand.numbers or ()) if operand is not None else ()
 
@@ -107,7 +107,7 @@ _NOTHING = Operand("int8", (0,))
 
 
 def case_of(op: Op) -> Case:
-    """The case of an operator of a model. It never raises: what the operator lacks is left out."""
+    """The case of an operator of a model. It never raises: missing parts are left out."""
     has_numbers = op.kind in _WITH_NUMBERS
     fields = op.options.fields()
     options = [(name, fields[name]) for name in OPTIONS if name in fields]
@@ -168,7 +168,7 @@ def from_row(row: list[Any]) -> Case:
 
 
 def canonical(case: Case) -> Case:
-    """The case with its options sorted and those that are 0 left out, so that cases of the same
+    """The case with its options sorted and without those that are 0, so that cases of the same
     operator are equal."""
     options = tuple(sorted((name, value) for name, value in case.options if value))
     return Case(case.kind, case.inputs, case.outputs, options)

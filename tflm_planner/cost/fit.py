@@ -17,9 +17,9 @@ from tflm_planner.cost.profiles import CALL
 
 FloatVector = npt.NDArray[Any]
 FLOOR = 300.0
-"""Instructions below which an error counts as absolute: the length of a call."""
+"""Errors of costs below this many instructions count as absolute ones: the length of a call."""
 FEW, USUAL_CALL = 5, 450.0
-"""Measurements below which a path gets one constant beside a usual fixed part."""
+"""A path with fewer measurements gets a single constant, and a usual fixed part."""
 
 
 def solve(a: FloatVector, b: FloatVector) -> FloatVector:
@@ -52,14 +52,14 @@ def solve(a: FloatVector, b: FloatVector) -> FloatVector:
 
 def fit_path(rows: Sequence[tuple[Mapping[str, int], float]]) -> dict[str, float]:
     """Constants of one kernel path, from (counts, executed instructions)."""
-    # A path seen seldom gets few constants: the first ones, which matter most.
+    # A path with few measurements gets few constants: the first ones, which matter most.
     most_constants = max(1, len(rows) // 2)
     names = list(dict.fromkeys(name for counts, _ in rows for name in counts))[:most_constants]
     matrix = np.array([[1.0, *(counts.get(n, 0) for n in names)] for counts, _ in rows])
     executed = np.array([float(count) for _, count in rows])
     weight = 1 / (executed + FLOOR)
     weighted = matrix * weight[:, None]
-    if len(rows) < FEW:  # the fixed part cannot be told from the rest: take a usual one
+    if len(rows) < FEW:  # too few to determine the fixed part: use a usual one
         first_counts = matrix[:, 1] if names else np.zeros(len(rows))
         fixed = min(USUAL_CALL, 0.9 * float(executed.min()))
         slope = float(np.median((executed - fixed) / np.maximum(first_counts, 1)))

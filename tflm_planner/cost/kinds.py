@@ -1,4 +1,4 @@
-"""Words that the modules of this package share. It must not know operators."""
+"""Types that the modules of this package share. It must not know operators."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an operator makes a kernel do. path: which kernel. macs: multiplications that its
-    mathematics asks for, positions in the padding included. typed: whether what the kernel takes
-    depends on the type of elements. in_place: the counts that are left where the bytes lie where
-    they go already."""
+    """The work of a kernel for one operator. path: which kernel. macs: multiplications of the
+    mathematical operation, including those with padding. typed: whether the cost depends on the
+    element type. in_place: the counts that remain if the bytes are already where they must be."""
 
     path: str
     counts: Counts

@@ -1,4 +1,4 @@
-"""How often the body of a WHILE runs, where the graph says so.
+"""How often the body of a WHILE runs, if the graph determines it.
 
     condition: LESS(i, limit), or LESS(limit, i) for a falling counter
     body:      i' = ADD(i, step)
@@ -19,8 +19,7 @@ _INTEGERS = {"int32": "<i4", "int64": "<i8"}
 
 
 def turns(op: Op) -> int | None:
-    """How often the body of a counting WHILE runs; None if it does not count in the way drawn
-    above."""
+    """How often the body of a counting WHILE runs; None if it does not count as drawn above."""
     conditions, bodies = op.graphs.get(CONDITION), op.graphs.get(BODY)
     if not conditions or not bodies or len(conditions[0].outputs) != 1:
         return None

@@ -1,12 +1,12 @@
-"""Latencies measured on a device in place of counted instructions.
+"""Latencies measured on a device, instead of counted instructions.
 
     case measured -> its cycles
     case not measured -> constants of its kernel path: fitted, or the built-in ones scaled,
                          whichever predicts held-out shapes better
 
-A target with such a source is a `ProfiledTarget`; everything that asks for costs then gets cycles
-of the device. MOTES (section 4.5) keeps the same cache "based on its type and shape". It must not
-know devices or databases.
+A target with such a source is a `ProfiledTarget`; all costs are then cycles of the device. MOTES
+(section 4.5) keeps the same cache "based on its type and shape". It must not know devices or
+databases.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from tflm_planner.tflm.targets import Target
 
 FOLDS = 5
 _ENOUGH = 4
-"""A path with at least this many measurements may have its constants fitted to these alone."""
+"""The constants of a path with at least this many measurements may be fitted to them alone."""
 Rows = Sequence[tuple[Case, float]]
 Counted = Callable[[Case, KernelFamily], tuple[str, Counts]]
-"""The key of a case's kernel path, and how often each piece of its code runs."""
+"""Gives the key of a case's kernel path, and how often each piece of its code runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Relative errors on shapes that took no part in the fit. count: how many there were."""
+    """Relative errors on shapes that were not used in the fit. count: their number."""
 
     count: int
     median: float
@@ -46,9 +46,9 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A device's latencies. hertz: cycles a second. exact: cycles of the cases measured, in their
-    canonical form. fitted: the constants for the others. name: for people. target: id of the
-    device's own."""
+    """The latencies of a device. hertz: cycles per second. exact: cycles of the measured cases, in
+    canonical form. fitted: constants for all other cases. name: for people. target: id of the
+    target that the device is."""
 
     name: str
     target: str
@@ -58,21 +58,21 @@ class Measured:
     held_out: HeldOut | None
 
     def cycles(self, case: Case) -> float | None:
-        """The measured cycles of a case; None where it was not measured."""
+        """The measured cycles of a case; None if it was not measured."""
         return self.exact.get(canonical(case))
 
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """Is told of every operator whose cost is asked, to collect the shapes that a search would
-    try."""
+    """Is called with every operator whose cost is requested, to collect the shapes that a search
+    would try."""
 
     heard: Callable[[Op], None]
 
 
 @dataclass(frozen=True)
 class ProfiledTarget(Target):
-    """A target whose costs come from a device, or are watched."""
+    """A target whose costs come from a device, or whose requests for costs are watched."""
 
     source: Measured | Watch | None = None
 
@@ -84,15 +84,16 @@ def with_source(target: Target, source: Measured | Watch) -> ProfiledTarget:
 
 
 def measured_of(target: Target) -> Measured | None:
-    """The device's latencies that a target carries, if it does."""
+    """The device's latencies that a target carries; None if it has none."""
     source = target.source if isinstance(target, ProfiledTarget) else None
     return source if isinstance(source, Measured) else None
 
 
 def fit(rows: Rows, base: Profile, counts_of: Counted) -> tuple[Profile, HeldOut | None]:
-    """Constants for all paths, fitted to measured cases, and their error on cases held out.
+    """Constants for all paths, fitted to measured cases, and their error on held-out cases.
 
-    Deterministic: folds by a hash of the case. `base`: built-in constants of the nearest core.
+    Deterministic: a hash of the case chooses its fold. `base`: built-in constants of the nearest
+    core.
     """
     profile = _fit(rows, base, counts_of)
     errors: list[float] = []
@@ -132,7 +133,7 @@ def _fit(rows: Rows, base: Profile, counts_of: Counted) -> Profile:
             of_path, lambda part, t=table: _scale(t, _ratio(part, t))
         ):
             paths[key] = fit_path(of_path)
-    # What was measured of an operator contains its dispatch.
+    # The measured cycles of an operator include its dispatch.
     paths[DISPATCH] = {**_scale(base.paths[DISPATCH], usual), "operator": 0.0}
     return Profile(f"measured like {base.id}", base.family, paths)
 
@@ -141,7 +142,7 @@ def _spread(
     rows: Sequence[tuple[Counts, float]],
     train: Callable[[Sequence[tuple[Counts, float]]], Mapping[str, float]],
 ) -> float:
-    """Median relative error of rows predicted by the others."""
+    """Median relative error when each row is predicted from all other rows."""
     errors: list[float] = []
     for left_out, (counts, cycles) in enumerate(rows):
         table = train([row for i, row in enumerate(rows) if i != left_out])
@@ -174,7 +175,7 @@ def _error(profile: Profile, row: tuple[Case, float], counts_of: Counted) -> flo
 
 
 def profile_notes(target: Target, model: Model) -> tuple[str, ...]:
-    """What a report says of the latencies that a search used."""
+    """What a report says about the latencies that a search used."""
     device = measured_of(target)
     if device is None:
         return ()

@@ -1,11 +1,11 @@
-"""What an operator, and a model, costs on a target: instructions, multiplications, bytes.
+"""The cost of an operator, and of a model, on a target: instructions, multiplications, bytes.
 
     Op -> Case -> Work (path, counts) -> sum of counts x constants of the target's profile
 
 Instructions are those that a core executes, not cycles: no pipeline, no flash wait states, no
 cache. Use them for ratios between plans of one model on one target; divided by a board's clock they
-give no more than the order of magnitude of a time. On a `ProfiledTarget` they are cycles that were
-measured, or fitted to such (see `measured`). This module must not know passes.
+give only the order of magnitude of a time. On a `ProfiledTarget` they are cycles, measured or
+fitted to measurements (see `measured`). This module must not know passes.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can
 
 CACHED = 1 << 16
-"""Cases whose cost is remembered."""
+"""Largest number of cases whose cost is cached."""
 IN_PLACE = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "DYNAMIC_UPDATE_SLICE"))
 """Operators that copy their operand only if the result lies elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """instructions: executed, interpreter's share included. macs: multiplications of the
-    mathematics. bytes_read, bytes_written: of all operands and results once, constants included.
-    estimated: not fitted to this operator on this target, but to relatives of either."""
+    """instructions: executed ones, including those of the interpreter. macs: multiplications of the
+    mathematical operation. bytes_read, bytes_written: bytes of all operands and results, each once,
+    constants included. estimated: constants were not fitted to this operator on this target, but to
+    similar operators or targets."""
 
     instructions: int
     macs: int
@@ -89,8 +90,9 @@ class OpCost:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """One inference. by_op: in file order, graph by graph. unknown_loops: loops whose number of
-    turns the model does not say; they count one turn. clock: Hz of the target's board, or None."""
+    """The latency of one inference. by_op: in file order, graph by graph. unknown_loops: loops
+    whose number of turns the model does not determine; each counts as one turn. clock: Hz of the
+    target's board, or None."""
 
     total: Cost
     by_op: tuple[OpCost, ...]
@@ -104,16 +106,16 @@ class Latency:
 
     @property
     def rough_seconds(self) -> float | None:
-        """At one instruction a clock cycle: an order of magnitude only."""
+        """Seconds at one instruction per clock cycle: only an order of magnitude."""
         return None if self.clock is None else self.total.instructions / self.clock
 
 
 def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
     """The cost of one run of `op`, without the graphs that it calls.
 
-    `in_place`: the result lies on the operand, so that operators that would only copy it (IN_PLACE)
-    do not. It never raises: for an operator without an entry of its own, the cost is a bound from
-    its sizes, marked `estimated`.
+    `in_place`: the result lies on the operand, so that operators that only copy it (IN_PLACE) do
+    nothing. It never raises: for an operator without an entry of its own, the cost is estimated
+    from its sizes and marked `estimated`.
     """
     if isinstance(target, ProfiledTarget) and isinstance(target.source, Watch):
         target.source.heard(op)
@@ -121,8 +123,8 @@ def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
 
 
 class _CostMemo:
-    """A cache of what operators of each form (`tflm.kernels.forms`) cost on a target: all that a
-    case consists of is the form, and how many scales tensors have."""
+    """A cache of the costs of operators on a target, by form (`tflm.kernels.forms`) and by the
+    number of scales of each tensor: these determine the case."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -143,14 +145,14 @@ class _CostMemo:
 
 @lru_cache(maxsize=8)
 def _memo_of(target: Target) -> _CostMemo:
-    """One memory for all models on a target, and few targets at a time."""
+    """One cache per target for all models; only a few targets are kept."""
     return _CostMemo(target)
 
 
 @lru_cache(maxsize=CACHED)
 def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
-    """The cost of an operator that need not exist, such as a tile; otherwise as `cost_of`. Where
-    several profiles stand for the target, the dearest counts."""
+    """The cost of an operator that need not exist, such as a tile; otherwise as `cost_of`. If
+    several profiles stand for the target, the most expensive one counts."""
     choice = _profiles(target)
     bytes_read = sum(t.nbytes for t in case.inputs if t is not None)
     bytes_written = sum(t.nbytes for t in case.outputs)
@@ -168,7 +170,7 @@ def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
 
 
 def _profiles(target: Target) -> Choice:
-    """The profiles that stand for a target: its device's, or those it comes with."""
+    """The profiles that stand for a target: that of its device, or the built-in ones."""
     device = measured_of(target)
     return profiles_of(target) if device is None else Choice((device.fitted,), False)
 
@@ -176,8 +178,8 @@ def _profiles(target: Target) -> Choice:
 def profile_target(
     target: Target, name: str, measured_on: str, hertz: int, rows: Mapping[Case, float]
 ) -> Target:
-    """The target with cycles measured on a board called `name`, whose target is `measured_on`: of
-    the cases in `rows`, and fitted for all others."""
+    """The target with cycles from a board called `name`, which is the target `measured_on`: those
+    in `rows` for measured cases, fitted ones for all others."""
     base = profiles_of(target).profiles[0]
     exact = {canonical(case): cycles for case, cycles in rows.items()}
 
@@ -197,7 +199,7 @@ def key_of(case: Case, work: Work) -> str:
 def instructions(
     case: Case, work: Work, profile: Profile, in_place: bool = False
 ) -> tuple[float, bool]:
-    """Executed instructions, and whether the profile has constants for this very path."""
+    """Executed instructions, and whether the profile has constants for exactly this path."""
     dispatch = profile.paths[DISPATCH]["operator"]
     if case.kind in ("WHILE", "IF"):
         return dispatch, True
@@ -222,10 +224,10 @@ def latency_of(
 ) -> Latency:
     """One inference of `model`: every operator as often as it runs.
 
-    A WHILE runs its body as often as its counter says (see `loops`), an IF its dearer branch.
-    offsets: where a plan puts each tensor, in bytes. Results on their operands save the copies of
-    operators in IN_PLACE, of an IF, and of a WHILE where the target's TFLM leaves them out. None:
-    everything is copied.
+    A WHILE runs its body as often as its counter says (see `loops`), an IF its more expensive
+    branch. offsets: the plan (tensor -> bytes). Results that lie on their operands save the copies
+    of operators in IN_PLACE, of an IF, and of a WHILE if the target's TFLM skips these copies.
+    None: everything is copied.
     """
     runs: dict[Graph, int] = {}
     unknown = _count(model.main, 1, target, runs)
@@ -244,7 +246,7 @@ def latency_of(
 def instructions_of(
     model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None
 ) -> int:
-    """`latency_of(...).instructions`, for whoever asks for hundreds of models."""
+    """`latency_of(...).instructions`, without the rest, for callers with hundreds of models."""
     runs: dict[Graph, int] = {}
     _count(model.main, 1, target, runs)
     total = 0
@@ -257,8 +259,8 @@ def instructions_of(
 def _each_cost(
     model: Model, target: Target, offsets: Mapping[Tensor, int] | None, runs: Mapping[Graph, int]
 ) -> Iterator[tuple[Op, int, Cost, float]]:
-    """Each operator that runs, how often, the cost of one run, and bytes that its control flow
-    copies."""
+    """Each operator that runs, how often it runs, the cost of one run, and the bytes that its
+    control flow copies."""
     copies = RemainingCopies(offsets or {}, can(target, "skips_copies"))
     for graph in model.graphs:
         times = runs.get(graph, 0)
@@ -272,8 +274,8 @@ def _each_cost(
 
 
 def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> int:
-    """Note in `runs` how often each graph runs. Returns the number of loops whose turns the model
-    does not say."""
+    """Write to `runs` how often each graph runs. Returns the number of loops whose turns the model
+    does not determine."""
     runs[graph] = runs.get(graph, 0) + times
     unknown = 0
     for op in graph.ops:
@@ -295,8 +297,8 @@ def _own(graph: Graph, target: Target) -> int:
 
 
 def _control(op: Op, target: Target, copied: float) -> Cost:
-    """What control flow adds: starting its graphs, handling their variables at every turn, and
-    copying `copied` bytes of them."""
+    """The cost that control flow adds: starting its graphs, handling their variables in every turn,
+    and copying `copied` bytes of them."""
     if not op.called_graphs():
         return NOTHING
     often = (turns(op) or 1) if op.kind == "WHILE" else 1

@@ -1,8 +1,9 @@
 """Which loops element-wise operators, copies and reductions run, as counts of loop bodies.
 
-Copies differ a hundredfold: CONCATENATION, GATHER and one-dimensional updates copy runs of bytes,
-SLICE and the reference PAD walk element by element. A `run` is a number of bytes that one copy
-moves; its length decides the cost. Read from TFLM 90b983c. This module must not know constants.
+The costs of copies differ a hundredfold: CONCATENATION, GATHER and one-dimensional updates copy
+contiguous runs of bytes, SLICE and the reference PAD copy element by element. A `run` is a number
+of bytes that one copy moves; its length determines the cost. Read from TFLM 90b983c. This module
+must not know constants.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def softmax(case: Case) -> Work:
 
 
 def reduction(case: Case) -> Work:
-    """MEAN, SUM, REDUCE_*: over height and width, over the last axis, over another."""
+    """MEAN, SUM, REDUCE_*: over height and width, over the last axis, or over another axis."""
     rank = max(1, len(case.data.shape))
     axes = {a % rank for a in case.numbers(1)}
     image = axes == {1, 2} and rank == 4
@@ -86,7 +87,7 @@ def element_slice(case: Case) -> Work:
 
 
 def strided_slice(case: Case) -> Work:
-    """STRIDED_SLICE: the last axis by runs where its stride is 1."""
+    """STRIDED_SLICE: copies runs along the last axis if its stride is 1."""
     shape = case.result.last_axes(5)
     steps = case.numbers(3)
     runs = not steps or steps[-1] == 1
@@ -165,13 +166,13 @@ def reshape(case: Case) -> Work:
     if case.kind == "EXPAND_DIMS":
         return Work("expand_dims", {"element": case.result.elements}, 0)
     moved = _copies(1, case.result.nbytes)
-    moved.pop("run")  # one, always: what remains in place is the call
+    moved.pop("run")  # always one: in place, only the call remains
     return Work("reshape", moved, 0, typed=False)
 
 
 def update(case: Case) -> Work:
-    """DYNAMIC_UPDATE_SLICE: the operand copied, then the update by runs along its last axis; only
-    the update, if it covers all of the operand."""
+    """DYNAMIC_UPDATE_SLICE: the operand is copied, then the update in runs along its last axis;
+    only the update is copied if it covers the whole operand."""
     part, width = case.operand(1) or Operand(case.data.type, (0,)), case.data.width
     last = (part.shape or (1,))[-1]
     rows = part.elements // max(1, last)
@@ -185,7 +186,7 @@ def update(case: Case) -> Work:
 
 
 def transpose(case: Case) -> Work:
-    """TRANSPOSE: by which axis comes last."""
+    """TRANSPOSE: the cost depends on which axis becomes the last."""
     order = case.numbers(1)
     n, last = case.result.elements, (case.result.shape or (1,))[-1]
     keeps_last_axis = bool(order) and order[-1] == len(order) - 1
@@ -199,7 +200,7 @@ def transpose(case: Case) -> Work:
 
 
 def resize(case: Case) -> Work:
-    """RESIZE_*: every output pixel."""
+    """RESIZE_*: counts output pixels."""
     n, depth = case.result.elements, (case.result.shape or (1,))[-1]
     lines = math.prod((case.result.shape or (1,))[:2])
     counts = {"element": n, "pixel": n // max(1, depth), "line": lines}
@@ -209,7 +210,7 @@ def resize(case: Case) -> Work:
 
 
 def other(case: Case) -> Work:
-    """Anything else: by its sizes."""
+    """All other operators: the cost depends on their sizes."""
     counts = {
         "output": sum(t.elements for t in case.outputs),
         "input": sum(t.elements for t in case.inputs if t is not None and not t.constant),
@@ -223,7 +224,7 @@ def fill(case: Case) -> Work:
 
 
 _COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
-"""They share one loop."""
+"""These kinds share one loop."""
 _ELEMENTWISE = (
     "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH",
     "LEAKY_RELU", "ABS", "EXP", "SQRT", "QUANTIZE", "DEQUANTIZE",

@@ -2,11 +2,10 @@
 
     target -- profiles_of --> profiles -- data/instructions.toml --> path.type -> {count: cost}
 
-They were fitted to instructions executed by stock TFLM on emulated cores; how well they fit, and
-how they are fitted again, is in benchmarks/latency.py. Those of the ESP32-S3 were counted in the
-sources of its kernels (data/instructions_read.toml). A core that was not measured takes the
-profile of the nearest one that was. Its predictions, and those from counted sources, are marked
-as estimates.
+They were fitted to instructions that stock TFLM executed on emulated cores; benchmarks/latency.py
+says how well they fit, and fits them again. Those of the ESP32-S3 were counted in the sources of
+its kernels (data/instructions_read.toml). A core that was not measured uses the profile of the
+nearest measured one. Its predictions, and those from counted sources, are marked as estimates.
 """
 
 from __future__ import annotations
@@ -23,16 +22,17 @@ from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.target import Target
 
 DISPATCH = "dispatch"
-"""Entry for what the interpreter adds to every operator, and once to every run of a graph."""
+"""Entry for the cost that the interpreter adds to every operator, and once to every run of a
+graph."""
 CALL = "call"
-"""Every kernel's fixed part."""
+"""The fixed cost of a kernel's call."""
 
 
 @dataclass(frozen=True)
 class Profile:
     """Constants of one core and kernel library. family: which loops its kernels run. paths:
-    instructions per count, by `path.type`. core: on which they were measured; "" where they were
-    counted in sources."""
+    instructions per count, by `path.type`. core: the core on which they were measured; "" if they
+    were counted in sources."""
 
     id: str
     family: KernelFamily
@@ -42,8 +42,8 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Profiles that stand for a target; the dearest counts. measured: whether it is that target's
-    own profile, not a relative's."""
+    """Profiles that stand for a target; the most expensive one counts. measured: whether the
+    profile is the target's own, not that of a similar one."""
 
     profiles: tuple[Profile, ...]
     measured: bool
@@ -60,7 +60,7 @@ def all_profiles() -> Mapping[str, Profile]:
 
 @cache
 def read_profiles() -> Mapping[str, Profile]:
-    """Profiles by name whose constants were counted in sources, on top of measured ones."""
+    """Profiles by name whose constants were counted in sources; measured ones fill the gaps."""
     profiles: dict[str, Profile] = {}
     for name, table in _tables("instructions_read.toml").items():
         family, others = FAMILIES[table.pop("family")], all_profiles()[table.pop("others")]
@@ -75,8 +75,8 @@ def _tables(file: str) -> dict[str, Any]:
 
 @cache
 def profiles_of(target: Target) -> Choice:
-    """The profiles that stand for `target`: its own, its relative's, or several for a target
-    whose kernel library is any or unknown."""
+    """The profiles that stand for `target`: its own, that of a similar one, or several if its
+    kernel library is any or unknown."""
     names = library_of(target).latency_profiles(target)
     current = target.version == "current" and len(names) == 1 and target.optimized == "speed"
     known = {**all_profiles(), **read_profiles()}

@@ -15,10 +15,10 @@ from tflm_planner.ops.window import WindowGeometry, low_padding, low_paddings
 
 @dataclass(frozen=True, slots=True)
 class WindowCounts(WindowGeometry):
-    """A convolution or pool. Sums run over all output pixels of all images.
+    """The window of a convolution or pool. Sums run over all output pixels of all images.
 
     kernel_depth: channels of a filter; inside: taps (kernel positions) inside the image;
-    rows_inside: kernel rows inside.
+    rows_inside: kernel rows inside the image.
     """
 
     kernel_depth: int
@@ -47,7 +47,7 @@ class WindowCounts(WindowGeometry):
 
 
 def window_counts(case: Case) -> WindowCounts | None:
-    """The window of a convolution, depthwise convolution or pool; None for odd ranks."""
+    """The window of a convolution, depthwise convolution or pool; None for ranks other than 4."""
     data, weights = case.operand(0), case.operand(1)
     if data is None or len(data.shape) != 4 or len(case.result.shape) != 4:
         return None
@@ -76,9 +76,9 @@ def window_counts(case: Case) -> WindowCounts | None:
 
 @lru_cache(maxsize=8192)
 def taps_inside(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
-    """Sum over outputs of kernel positions inside: positions k with 0 <= base + k * d < size.
+    """Sum over outputs of the kernel positions k inside the image: 0 <= base + k * d < size.
 
-    It loops over outputs or over positions, whichever are fewer: there may be millions of either.
+    Loops over outputs or over positions, whichever are fewer: there may be millions of either.
     """
     if kernel < out:
         return sum(_count_inside(size, out, stride, pad - k * dilation) for k in range(kernel))
@@ -88,7 +88,7 @@ def taps_inside(size: int, out: int, kernel: int, stride: int, dilation: int, pa
 
 
 def _count_inside(size: int, count: int, step: int, before: int) -> int:
-    """How many i < count have 0 <= i * step - before < size."""
+    """Number of i in [0, count) with 0 <= i * step - before < size."""
     first = max(0, -(-before // step))
     return max(0, min(count, -(-(size + before) // step)) - first)
 
@@ -96,7 +96,8 @@ def _count_inside(size: int, count: int, step: int, before: int) -> int:
 def spread_inside(
     data: tuple[int, ...], result: tuple[int, ...], kernel: tuple[int, int], case: Case
 ) -> int:
-    """Taps of a transposed convolution that fall into the result, of all input pixels."""
+    """Number of taps of a transposed convolution that fall into the result, over all input
+    pixels."""
     if len(data) != 4 or len(result) != 4:
         return 0
     total, valid = data[0], case.option("padding") == 1

@@ -244,7 +244,7 @@ def _row(job: PlanJob, report: Report, file_bytes: int, reports: list[str]) -> B
         options=job.label,
         outcome=outcome,
         words=verdict_line(report),
-        exit_code=0 if report.fits else OVER,
+        exit_code=0 if report.may_fit else OVER,
         target=report.target if report.board is None else report.board.id,
         arena_before=report.before.arena.arena,
         arena_after=after.arena,
@@ -263,11 +263,11 @@ def _row(job: PlanJob, report: Report, file_bytes: int, reports: list[str]) -> B
 def _outcome(report: Report) -> Outcome:
     if report.cannot_run:
         return "cannot run"
-    if not report.fits:
+    if not report.may_fit:
         return "does not fit"
     if report.arena_limit is None:
         return "planned"
-    return "fits" if report.known_to_fit else "not known to fit"
+    return "fits" if report.fits else "not known to fit"
 
 
 def _with_seconds(row: BatchRow, started: float) -> BatchRow:

@@ -136,7 +136,7 @@ class _JobProcess:
             write_frame(process.stdin, (work, job))
             answer = read_frame(process.stdout)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            raise _ChildDiedError(self._epitaph()) from None
+            raise _ChildDiedError(self._how_it_ended()) from None
         except Exception as error:  # pickling failed before anything was sent
             return JobFailure(f"it cannot be sent to a process: {error}")
         return JobFailure(answer.reason) if isinstance(answer, Failure) else answer
@@ -153,7 +153,7 @@ class _JobProcess:
                     raise _ChildDiedError(f"none can be started: {error}") from error
             return self._process
 
-    def _epitaph(self) -> str:
+    def _how_it_ended(self) -> str:
         """How the process ended and what it printed last. This also closes the process, so that the
         next job starts another."""
         with self._lock:

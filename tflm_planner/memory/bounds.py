@@ -1,8 +1,8 @@
-"""How low any plan of a problem can be.
+"""Lower bounds on the height of any plan of a problem.
 
-Lower bounds come from sets of buffers that are live together; where buffers may overlap, pruning
-the offsets of pairs (`domains`) raises them. Knows intervals and bytes. It must not know
-allocators, and never looks at a plan.
+They come from sets of buffers that live together; where buffers may overlap, pruning the offsets of
+pairs (`domains`) raises them. Knows intervals and bytes. It must not know allocators, and never
+looks at a plan.
 
     live together:  a  b  c  d      permits join a-b and b-c, so {a, b, c} is a component:
                     |--|--|  |      b may lie inside a and c, but a and c still need their own
@@ -25,7 +25,7 @@ _PRUNED_PAIRS = 30_000
 
 
 def live_bytes(problem: Problem) -> list[tuple[int, int]]:
-    """The profile without overlaps: (time, bytes live from then on), at each change."""
+    """The profile without overlaps: (time, bytes live from that time on), at each change."""
     change: dict[int, int] = {}
     for b in problem.buffers:
         change[b.start] = change.get(b.start, 0) + b.size
@@ -39,7 +39,7 @@ def live_bytes(problem: Problem) -> list[tuple[int, int]]:
 
 
 def lower_bound(problem: Problem) -> int:
-    """Bytes that every legal plan needs, whatever overlaps it takes.
+    """A number of bytes that every legal plan needs, whatever overlaps it uses.
 
     `live_bound`, raised by `pruned_bound` where there are overlaps.
     """
@@ -52,12 +52,12 @@ def lower_bound(problem: Problem) -> int:
 
 
 def live_bound(problem: Problem, needs: Needs | None = None) -> int:
-    """What the buffers that live at one time need, at the worst time.
+    """The bytes that the buffers live at one time need, at the worst time.
 
-    At each time the live buffers fall into components joined by permits. Different components
-    never share a byte, so their needs add up. A component needs the heaviest set of its buffers
-    (or pairs of them, in their smallest footprint) that pairwise have no permit. `needs`: of the
-    same problem, if they are known.
+    At each time the live buffers fall into components that are connected by permits. Different
+    components never share a byte, so their needs add up. A component needs at least the bytes of
+    any of its sets of buffers that pairwise have no permit; a pair with a permit may stand for one
+    member, with its `footprint`. `needs`: those of this problem, if they are known.
     """
     if not problem.overlaps:
         return max((total for _, total in live_bytes(problem)), default=0)
@@ -68,7 +68,7 @@ def live_bound(problem: Problem, needs: Needs | None = None) -> int:
     ]
     best = 0
     for total, k in sorted(most, reverse=True):
-        if total <= best:  # nor do the moments behind it need more
+        if total <= best:  # the later entries need no more than this one
             break
         fixed, live = needs.moments[k]
         best = max(best, fixed + needs.of(live))
@@ -78,9 +78,9 @@ def live_bound(problem: Problem, needs: Needs | None = None) -> int:
 def pruned_bound(pruner: Pruner, low: int) -> int:
     """The lowest height from the bound `low` on at which every buffer still has an offset.
 
-    Mostly that is `low` itself. Else ever larger heights are tried, then bisected. Each height that
-    is disproved is a proof by itself (see `domains`), so a small budget makes the bound lower but
-    never wrong.
+    Usually that is `low` itself. Otherwise larger and larger heights are tried, then the last
+    interval is bisected. Each disproved height is a proof by itself (see `domains`), so a small
+    budget makes the bound lower but never wrong.
     """
     unit = pruner.unit
     low = -(-low // unit) * unit
@@ -100,10 +100,10 @@ def pruned_bound(pruner: Pruner, low: int) -> int:
 
 
 def pairwise_bounds(problem: Problem, needs: Needs | None = None) -> dict[tuple[int, int], int]:
-    """(i, j), i < j -> the most bytes that buffers with no permit to either need while both live.
+    """(i, j), i < j -> the largest number of bytes that other buffers need while both live,
+    counting only buffers with no permit to either.
 
-    There is an entry for every pair with a permit. The bytes of the other buffers are disjoint from
-    those of the pair at every moment.
+    There is an entry for every pair with a permit. Those buffers never share a byte with the pair.
     """
     needs = needs or Needs(problem)
     partners = needs.partners
@@ -120,10 +120,10 @@ def pairwise_bounds(problem: Problem, needs: Needs | None = None) -> dict[tuple[
 
 
 def footprint(problem: Problem, i: int, j: int) -> int:
-    """The fewest bytes, gaps included, that buffers i and j span over all they may do.
+    """The smallest number of bytes, gaps included, that buffers i and j can span together.
 
-    Stacked they need size i + size j. At a permitted distance d of j above i they span
-    max(size i, d + size j) - min(0, d), which is convex in d and least at 0: the permitted
+    Stacked they span size i + size j. At a permitted distance d of j above i they span
+    max(size i, d + size j) - min(0, d), which is convex in d and smallest at 0: the permitted
     distance nearest to 0 is best.
     """
     a, b = problem.buffers[i].size, problem.buffers[j].size
@@ -160,8 +160,8 @@ def _linked_live_sets(
 
 
 class Needs:
-    """The bytes that sets of buffers need which live together, computed for each component of
-    permits and remembered."""
+    """The bytes that sets of buffers that live together need, computed for each component of
+    permits and cached."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -180,7 +180,7 @@ class Needs:
         return list(_linked_live_sets(self.problem, self.partners))
 
     def at(self, time: int) -> int:
-        """What the buffers that live at one time need."""
+        """The bytes that the buffers live at one time need."""
         fixed, linked = 0, list[int]()
         for i, b in enumerate(self.problem.buffers):
             if b.start <= time < b.end:
@@ -191,7 +191,7 @@ class Needs:
         return fixed + self.of(linked)
 
     def of(self, live: Sequence[int]) -> int:
-        """Needs of different components add up: they never share a byte."""
+        """The bytes that these buffers need: the sum over their components, which share no byte."""
         total = 0
         for component in _components(self.partners, live):
             key = frozenset(component)
@@ -232,8 +232,8 @@ def _component_need(
     known = {0: 0}
 
     def need(left: int) -> int:
-        """The most that the members in a set of bits need. Branch over the first of them: it counts
-        alone, as part of a pair, or not at all."""
+        """The largest need of the members in a set of bits. Branches over the first of them: it
+        counts alone, as part of a pair, or not at all."""
         if left not in known:
             first = (left & -left).bit_length() - 1
             rest = left & (left - 1)
@@ -252,7 +252,7 @@ def _component_need(
 
 
 def _greedy_need(problem: Problem, component: Sequence[int]) -> int:
-    """Weight of a set of mutually unpermitted buffers, largest first: low, but never too high."""
+    """Bytes of a greedily chosen set of buffers that pairwise have no permit; never too high."""
     permits, chosen = problem.permits, list[int]()
     for i in sorted(component, key=lambda i: (-problem.buffers[i].size, i)):
         if all((i, j) not in permits for j in chosen):

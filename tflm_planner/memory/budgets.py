@@ -1,8 +1,8 @@
 """When the searches end: counts of work, never seconds, so that the same problem gives the same
 plan on any machine.
 
-What half or twice of a constant changes is measured by `benchmarks/memory_budgets.py`; "not
-measured" marks those that nobody ran it for.
+`benchmarks/memory_budgets.py` measures what half and twice of a constant change; "not measured"
+marks those for which nobody ran it.
 """
 
 from __future__ import annotations
@@ -15,66 +15,67 @@ class AllocatorBudget:
     """What the allocators of `best_of` may spend on one problem.
 
     Half and twice of the limits of `slide`, of `climbed_choices`, `exact_choices` and
-    `small_gain_climb_divisor` changed no height of ten random problems and two networks, most of
-    which reach their bound at once: harder ones may tell.
+    `small_gain_climb_divisor` changed no height of ten random problems and two networks. Most of
+    these reach their bound at once; harder problems might show a difference.
     """
 
     # --- first fits in domains (`slide`) ---------------------------------------------------
 
     slide_live_pairs: int = 40_000
-    """Problems with more pairs of buffers live together are no chains, and are left alone."""
+    """Problems in which more pairs of buffers live together are no chains; `slide` skips them."""
     slide_work: int = 120_000
-    """Pairs looked at in all: about 0.2 s."""
+    """Largest number of pairs looked at in total: about 0.2 s."""
     slide_prune_work: int = 30_000
-    """Pairs looked at before the first buffer is placed."""
+    """Largest number of pairs looked at before the first buffer is placed."""
     slide_place_work: int = 100
-    """Pairs looked at after each placement."""
+    """Largest number of pairs looked at after each placement."""
     slide_perturbed_orders: int = 80
-    """Orders with some randomness in them, tried at the bound only."""
+    """Number of randomly perturbed orders, which are tried at the bound only."""
 
     # --- local search ------------------------------------------------------------------------
 
     climb_rounds: int = 16_000
     climb_work: int = 60_000_000
-    """Rounds times (items + conflicts). A tenth: darts all +0.4 %, darts_cifar all +0.2 %; more
-    than three times as much, nothing on darts."""
+    """Limit of rounds times (items + conflicts). With a tenth of it, the plans of darts are 0.4 %
+    higher (darts_cifar: 0.2 %); three times as much does not lower those of darts."""
     climbed_choices: int = 4
-    """Choices of aliases that are climbed, those with the lowest plans."""
+    """Number of choices of aliases that are climbed: those with the lowest plans."""
 
     # --- exact search ------------------------------------------------------------------------
 
     exact_items: int = 3000
-    """Larger problems are not searched: the stacks would grow with the square."""
+    """Larger problems are not searched: the size of the stacks is quadratic in the items."""
     resumable_items: int = 600
-    """Up to so many items, suspended attempts at all capacities are kept: their stacks take
-    megabytes each where there are more."""
+    """For problems with at most this many items, suspended attempts at all capacities are kept; in
+    larger problems the stacks of each attempt take megabytes."""
     slice_work: int = 3_000_000
-    """Items, neighbours and sections that one slice looks at, and what nodes take beside them
-    (`exact_kernel.NODE_WORK`): some 20 ms, on a slow core some 70 ms."""
+    """Work of one slice: items, neighbours and sections looked at, plus `exact_kernel.NODE_WORK`
+    for each node. Some 20 ms, on a slow core some 70 ms."""
     slices: float = 40
-    """About a second. What this search found in 38 random problems of 20 to 300 items and in the
-    plans of nine networks it found within 2.1 slices; 140 lowered none of them further."""
+    """About a second. All that this search found in 38 random problems of 20 to 300 items and in
+    the plans of nine networks, it found within 2.1 slices; 140 slices lowered none of them
+    further."""
     slices_for_small_gain: float = 10
     """Slices for a search that can gain little. Not measured."""
     slices_by_name: float = 420
-    """Where the user asked for the exact search by its name: half a minute. The one of eight random
-    problems that 40 left open, by 16 of 6,464 bytes, was lowered by neither 105 nor 840."""
+    """Slices where the user named the exact search: half a minute. One of eight random problems was
+    left open by 40 slices, 16 of 6,464 bytes above its bound; neither 105 nor 840 lowered it."""
     alias_choices: int = 64
-    """Choices of aliases that are listed."""
+    """Largest number of choices of aliases that are listed."""
     exact_choices: int = 12
-    """Choices of aliases that are searched where not all can be."""
+    """Number of choices of aliases that are searched if not all were listed."""
 
     # --- where there is little to gain -------------------------------------------------------
 
     small_gain_divisor: int = 200
     """The gain is small where the plan is within this part of its height (0.5 %) of the bound."""
     small_gain_climb_divisor: int = 4
-    """Local search then does one round in so many."""
+    """Divides the rounds of local search where the gain is small."""
 
     # --- OR-Tools ----------------------------------------------------------------------------
 
     cpsat_work: float = 30.0
-    """In CP-SAT's own measure, of which one is about a second."""
+    """In CP-SAT's deterministic time, one unit of which is about a second."""
 
 
 @dataclass(frozen=True)
@@ -82,55 +83,57 @@ class PackBudget:
     """What `pack`, which plans candidates of a search in milliseconds, may spend on one problem.
 
     Half and twice of each were measured on 24 random problems of 20 to 300 buffers and four
-    networks, of which nasnet_mobile alone is placed stage by stage. Where nothing else is said,
-    neither changed the height of any.
+    networks, of which only nasnet_mobile is placed stage by stage. Unless a field says otherwise,
+    neither changed any height.
     """
 
     rounds: int = 2_000
     work: int = 4_000_000
-    """Rounds times (items + conflicts), for so many rounds."""
+    """Limit of rounds times (items + conflicts), when `rounds` is as above; it scales with
+    `rounds`."""
     near_bound_divisor: int = 100
-    """A plan within this part (1 %) of the bound is near enough to try no other aliases."""
+    """A plan within this part (1 %) of the bound is good enough: no other aliases are tried."""
     buffers_at_once: int = 400
-    """Problems with no more buffers are placed as a whole. Halved, with stages alone for others:
-    four are higher, by 0.12 % of all heights together, and it takes twice as long."""
+    """Problems with at most this many buffers are placed as a whole. With half of it (and stages
+    only for larger ones) four plans are higher, 0.12 % over the sum of all heights, and it takes
+    twice as long."""
     buffers_both_ways: int = 1_000
-    """Problems with more buffers are placed stage by stage only; between the two, as a whole too,
-    which takes longer. Stages alone: nasnet_mobile all +9 %, densenet121 own +14 % (x86-64). The
-    whole alone: darts_cifar own +2.1 % (x86-64), all +3.3 % (Cortex-M4)."""
+    """Problems with more buffers are placed stage by stage only; those between the two limits are
+    also placed as a whole, which takes longer. Stages only: nasnet_mobile all +9 %, densenet121 own
+    +14 % (x86-64). Whole only: darts_cifar own +2.1 % (x86-64), all +3.3 % (Cortex-M4)."""
     border_items: int = 8
-    """Items that live at the border of two stages at most."""
+    """Largest number of items that live at the border of two stages."""
     stage_work: int = 40_000_000
-    """Rounds times conflicts of one stage."""
+    """Limit of rounds times conflicts in one stage."""
     stage_reorders: int = 16
-    """Times that another stage is placed first."""
+    """How many times another stage is moved to the front and all stages are placed again."""
 
 
 @dataclass(frozen=True)
 class OrderBudget:
-    """What the search for an order of operators may spend on one graph; states of the search.
+    """What the search for an order of operators may spend on one graph, in states of the search.
 
     Half and twice of each were measured on the ten networks of `benchmarks/order.py`, at 20,000
-    states for a segment. Where nothing else is said, neither changed a peak.
+    states for a segment. Unless a field says otherwise, neither changed a peak.
     """
 
     segment_states: int = 1_000_000
-    """States of the exact search of one segment; about 10 s and 400 MB. A caller who asks often may
-    take 20,000 (some 0.2 s for a hard segment)."""
+    """Limit of states of the exact search of one segment; about 10 s and 400 MB. Callers that
+    search often may use 20,000 (some 0.2 s for a hard segment)."""
     exact_segment_states: int = 4_000_000
-    """The same for the method "exact": some 40 s and 1.6 GB."""
+    """The same limit for the method "exact": some 40 s and 1.6 GB."""
     full_budget_segments: int = 3
-    """The total budget of one graph, as a multiple of `segment_states`."""
+    """The limit for all segments of one graph, as a multiple of the limit for one segment."""
     first_dive_states: int = 20_000
-    """States of the first exact dive, before any heuristic runs."""
+    """Limit of states of the first exact search, before any heuristic runs."""
     beam_widths: tuple[int, ...] = (16, 256)
     states_per_beam_width: int = 1_000
-    """A beam is run where a segment has this many times its width in states. Doubled: two networks
-    are higher, by 4.1 % of all peaks together, in a third of the seconds."""
+    """A beam of width w is run if the limit of a segment is at least this many times w. Doubled:
+    two networks are higher, by 4.1 % of the sum of all peaks, in a third of the time."""
     window_lengths: tuple[int, ...] = (40, 80, 160, 320)
-    """Operators of the windows that are solved again exactly."""
+    """Lengths, in operators, of the windows that are solved again exactly."""
     window_states: int = 4_000
-    """States of the search of one window."""
+    """Limit of states of the search of one window."""
 
 
 DEFAULT_ALLOCATOR_BUDGET = AllocatorBudget()

@@ -1,26 +1,26 @@
-"""Where each buffer can still lie below a given height: offsets, pruned by arc consistency.
+"""The offsets at which each buffer can still lie below a given height, pruned by arc consistency.
 
 Knows intervals and bytes. It must not know allocators, nor time limits.
 
-    height - - - - - - - - - - - - - -      A buffer's domain is a set of offsets. The offset of a
-              :        : |########| c       neighbour i in [l, h] leaves to j what is within reach:
+    height - - - - - - - - - - - - - -      A buffer's domain is a set of offsets. If the offset of
+              :        : |########| c       a neighbour i lies in [l, h], that of j must lie in
               : b |####|########| :         [l, h] + the distances that i and j may have. Two large
-        a |####|####|    :        :         neighbours of b cut its domain from both sides; what is
-    0   - - - - - - - - - - - - - -         cut travels on along a chain of overlaps.
+        a |####|####|    :        :         neighbours of b prune its domain from both sides; the
+    0   - - - - - - - - - - - - - -         pruning propagates along a chain of overlaps.
 
-Why it may be trusted as a bound: a legal plan below the height picks an offset from every first
-domain, [0, height - size]. A step removes from domain j only offsets that no offset left in
-domain i can legally go with; so by induction the plan's offsets are never removed. An empty
-domain hence disproves the height, however many steps were made and in whatever order.
+Why it is a valid bound: a legal plan below the height has an offset in every initial domain,
+[0, height - size]. A step removes from domain j only offsets that are legal with no offset left in
+domain i; so by induction the plan's offsets are never removed. Hence an empty domain disproves the
+height, whatever the number and order of steps.
 
-A pair's distances are those that are not forbidden, less those that leave no room for the rest:
-while both live, buffers with no permit to either need `crowd` bytes beside them, so the pair must
-share at least size + size + crowd - height bytes.
+The distances of a pair are those that are not forbidden and that leave enough space for the other
+buffers: while both live, buffers with no permit to either need `crowd` bytes beside them, so the
+pair must share at least size + size + crowd - height bytes.
 
-For chains (each buffer live together with the next only, as in a model without branches) arc
+For chains (each buffer lives together with the next only, as in a model without branches) arc
 consistency is decisive: the graph of pairs is a tree, and from consistent domains offsets can be
-picked one after the other without backtracking (Freuder 1982). That is how whole runs of layers
-that slide through one buffer are found. Elsewhere picking is a heuristic.
+picked one after the other without backtracking (Freuder 1982). That is how plans are found in
+which many layers slide through one buffer. For other problems picking is a heuristic.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from itertools import pairwise
 from tflm_planner.memory.problem import UNBOUNDED, Problem
 
 LowHigh = tuple[int, int]
-"""Open where distances are forbidden, closed where offsets or distances are possible."""
+"""Open for forbidden distances, closed for possible offsets and distances."""
 Domain = list[LowHigh]
 """Closed intervals, ascending, not adjacent."""
 
 _MOST_INTERVALS = 24
-"""A domain of more intervals is rounded up: its narrowest gaps are filled."""
+"""A domain of more intervals is widened: its narrowest gaps are filled."""
 
 
 def forbidden(problem: Problem, i: int, j: int) -> list[LowHigh]:
-    """Forbidden open intervals of `offset[j] - offset[i]` of two buffers live together."""
+    """Forbidden open intervals of `offset[j] - offset[i]` of two buffers that live together."""
     low, high = -problem.buffers[j].size, problem.buffers[i].size
     permits = problem.permits.get((i, j))
     if permits is None:
@@ -61,19 +61,20 @@ def forbidden(problem: Problem, i: int, j: int) -> list[LowHigh]:
 
 @dataclass(frozen=True, slots=True)
 class _Arc:
-    """From one buffer to a neighbour: the distances that the neighbour may have."""
+    """An edge from one buffer to a neighbour: the distances that the neighbour may have."""
 
     to: int
     windows: Domain
     widest: int
-    """Width of the widest gap between two windows: a solid domain as wide prunes nothing."""
+    """Width of the widest gap between two windows: a contiguous domain at least as wide prunes
+    nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tight:
-    """A buffer and a neighbour that may overlap. roomy: the arc between them at heights where all
-    fit without overlapping. gaps: forbidden distances. first, second: their sizes. need: both
-    sizes, and the bytes that others need beside them."""
+    """A buffer and a neighbour that may overlap. roomy: the arc between them at heights where they
+    need not overlap. gaps: forbidden distances. first, second: their sizes. need: both sizes, plus
+    the bytes that other buffers need beside them."""
 
     of: int
     roomy: _Arc
@@ -88,7 +89,7 @@ class Domains:
     """The domains of all buffers below one height; all numbers in units of the problem's grid."""
 
     walls: list[list[tuple[int, int, int]]]
-    """For each buffer its neighbours without permit: (neighbour, its size, the buffer's size)."""
+    """For each buffer its neighbours without a permit: (neighbour, its size, the buffer's size)."""
     arcs: list[list[_Arc]]
     """For each buffer its neighbours with permits."""
     spans: list[Domain]
@@ -101,9 +102,9 @@ class Domains:
         return Domains(self.walls, self.arcs, list(self.spans), self.possible)
 
     def propagate(self, changed: Iterable[int], budget: int) -> bool:
-        """Prune the neighbours of `changed`, theirs, and so on. False when a domain gets empty.
-
-        After `budget` steps domains may be left wider than need be.
+        """Prune the neighbours of `changed`, then the neighbours of those that changed, and so on.
+        False when a domain becomes empty. After `budget` steps it ends, so that domains may be
+        wider than necessary.
         """
         queue = deque(changed)
         waiting = set(queue)
@@ -118,7 +119,7 @@ class Domains:
         return self.possible
 
     def _prune_around(self, i: int) -> Iterator[int]:
-        """Prune the neighbours of buffer i. Returns those whose domains changed."""
+        """Prune the neighbours of buffer i. Yields those whose domains changed."""
         spans = self.spans
         source = spans[i]
         least, most = source[0][0], source[-1][1]
@@ -141,7 +142,7 @@ class Domains:
                     return
 
     def _narrow(self, i: int, span: Domain) -> bool:
-        """Give buffer i a domain within its old one. Returns whether that changes it."""
+        """Replace the domain of buffer i by a part of it. Returns whether that changes it."""
         if span == self.spans[i]:
             return False
         self.spans[i] = span
@@ -149,18 +150,19 @@ class Domains:
         return True
 
     def fix(self, i: int, offset: int, budget: int) -> bool:
-        """Place buffer i, and prune. Its neighbours are pruned exactly whatever the budget is, so
-        that the plan is legal if all buffers are placed and no domain becomes empty."""
+        """Place buffer i and propagate. Its neighbours are pruned exactly whatever the budget is,
+        so that the plan is legal if all buffers are placed and no domain becomes empty."""
         self.spans[i] = [(offset, offset)]
         return self.propagate((i,), max(budget, 1))
 
 
 class Pruner:
-    """Makes the domains of one problem, below any height. `unit`: bytes of the grid, which every
-    size and distance is a multiple of, and hence every height worth trying."""
+    """Computes the domains of one problem below any height. `unit`: bytes of the grid; every size
+    and distance is a multiple of it, and hence every height worth trying."""
 
     def __init__(self, problem: Problem, crowd: Mapping[LowHigh, int]) -> None:
-        """crowd: for all pairs with permits, i < j, bytes that others need beside them."""
+        """crowd: (i, j), i < j, for all pairs with permits -> bytes that others need beside
+        them."""
         finite = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < UNBOUNDED]
         self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
         self.problem = problem
@@ -185,7 +187,7 @@ class Pruner:
 
     def at(self, height: int, budget: int) -> Domains:
         """Domains below `height` bytes, made consistent as far as `budget` steps allow. They are
-        cached: narrow a copy of them only."""
+        cached, so narrow only a copy of them."""
         if (height, budget) != self._last[0]:
             self._last = (height, budget), self._propagate_below(height, budget)
         return self._last[1]
@@ -210,7 +212,7 @@ class Pruner:
 
 
 def _windows(gaps: Sequence[LowHigh], low: int, high: int) -> Domain:
-    """What open gaps leave of [low, high]."""
+    """The parts of [low, high] outside the open intervals `gaps`."""
     windows: Domain = []
     start = low
     for a, b in gaps:
@@ -223,10 +225,10 @@ def _windows(gaps: Sequence[LowHigh], low: int, high: int) -> Domain:
 
 
 def _reachable_part(source: Domain, windows: Domain, old: Domain) -> Domain:
-    """What of `old` is the sum of a member of `source` and one of `windows`."""
+    """The members of `old` that are a sum of a member of `source` and a member of `windows`."""
     if len(source) > 1 or len(old) > 1:
         return _intersect(old, _add_spans(source, windows, old[0][0], old[-1][1]))
-    ((x, y),), ((low, high),) = source, old  # mostly, and then there is little to do
+    ((x, y),), ((low, high),) = source, old  # the common case, which needs little work
     reachable: Domain = []
     for a, b in windows:
         first, last = x + a, y + b
@@ -283,7 +285,7 @@ def _subtract(span: Domain, low: int, high: int) -> Domain:
 
 
 def _fill_narrow_gaps(span: Domain) -> Domain:
-    """The span with its narrowest gaps filled, down to the number of pieces that is kept."""
+    """The span with its narrowest gaps filled, so that `_MOST_INTERVALS` pieces are left."""
     gaps = sorted(range(1, len(span)), key=lambda k: (span[k - 1][1] - span[k][0], k))
     cuts = sorted(gaps[: _MOST_INTERVALS - 1])
     edges = [0, *cuts, len(span)]

@@ -1,8 +1,8 @@
 """Problems and plans as CSV in MiniMalloc's columns: id, lower, upper, size[, offset].
 
-Life spans are half-open: `upper` is the time after the last. MiniMalloc's older files call the
-column `end` and mean the last time itself; they are read too. Overlaps have no column there and are
-not written.
+Life spans are half-open: `upper` is one past the last time step. MiniMalloc's older files name the
+column `end`, which is the last time step itself; they are read too. Overlaps have no column in this
+format and are not written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALIASES = {"id": ("id", "buffer_id", "buffer"), "lower": ("lower", "start"), "s
 def read_csv(source: str | Path | TextIO) -> Problem:
     """The problem in a CSV file or open text stream.
 
-    Raises `UsageError`, naming line and column, for anything that is not such a problem.
+    Raises `UsageError`, naming line and column, if the file is not such a problem.
     """
     if isinstance(source, (str, Path)):
         try:
@@ -32,7 +32,7 @@ def read_csv(source: str | Path | TextIO) -> Problem:
 
 
 def write_csv(problem: Problem, stream: TextIO, plan: Plan | None = None) -> None:
-    """Write a problem, and with a plan the offset of each buffer."""
+    """Write a problem; if a plan is given, also the offset of each buffer."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["id", "lower", "upper", "size", *(["offset"] if plan else [])])
     for i, b in enumerate(problem.buffers):

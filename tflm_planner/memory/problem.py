@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 UNBOUNDED = 1 << 62
-"""`Overlap.high` of an overlap that is allowed from a distance on."""
+"""`Overlap.high` of an overlap that is permitted at any distance from `low` on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Overlap:
     """A permission: `first` and `second` (indices of buffers) may share memory while both live
     when `low <= offset[second] - offset[first] <= high`.
 
-    `low == high` is an alias: the second lies at a fixed distance inside the first, or the
-    first inside the second. `high == UNBOUNDED` is an overlap allowed from a distance on.
+    `low == high` is an alias: the two buffers share memory at exactly one distance.
+    `high == UNBOUNDED` permits every distance from `low` on.
     """
 
     first: int
@@ -64,8 +64,8 @@ class Overlap:
 class Problem:
     """Buffers to place, and the pairs of them that may share memory at some distances.
 
-    Every overlap names a pair that is live together at some time. Taking one is never a duty.
-    Made by `of` or by `permitting`, which compute the two tables.
+    Every overlap names a pair that lives together at some time. An allocator need not use it.
+    Made by `of` or by `permitting`, which compute the fields `neighbours` and `permits`.
     """
 
     buffers: tuple[Buffer, ...]
@@ -153,7 +153,8 @@ def concurrent_pairs(buffers: Sequence[Buffer]) -> Iterator[tuple[int, int]]:
 
 
 def validate(problem: Problem, plan: Plan) -> list[Violation]:
-    """Every pair that shares bytes while both are live without permission; empty when legal.
+    """Every pair that shares bytes without permission while both live, and every buffer below
+    offset 0; empty when the plan is legal.
 
     Deliberately independent of every allocator.
     """

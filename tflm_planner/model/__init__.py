@@ -1,4 +1,4 @@
-"""A TensorFlow Lite model in memory, and its way from and to a flatbuffer.
+"""A TensorFlow Lite model in memory; how it is read from a flatbuffer and written to one.
 
     bytes --serde (flatbuffer/, schema)--> Model --edit, draft, clone--> Model --serde--> bytes
 

@@ -1,7 +1,8 @@
 """Checks whether a model could run, to find damaged files and faulty passes.
 
-Calls of sub-graphs, shapes and data of tensors, options and operands of operators, one producer a
-tensor and nothing read before it is written. It must not change models, nor know TFLM.
+It checks calls of sub-graphs, shapes and data of tensors, options and operands of operators, that
+a tensor has one producer, and that nothing is read before it is written. It must not change models,
+nor know TFLM.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from tflm_planner.model.schema import element_bits
 from tflm_planner.support.errors import ModelError
 
 LARGEST_TENSOR = 1 << 31
-"""Bytes. A declared size from here on cannot be meant for a microcontroller."""
+"""Bytes. A declared size of this or more cannot be meant for a microcontroller."""
 MOST_AXES = 32
-"""No kernel takes more than 8; far beyond, the shape is damage."""
+"""No kernel takes more than 8 axes; a shape with more than this is damaged."""
 MOST_SCOPES = 100_000
-"""The most operators that may run, the bodies of calls counted at every call: TFLM visits each of
-them when it plans."""
+"""Largest number of operators of a graph, where the operators of a called graph count again at
+every call: TFLM visits each of them when it plans."""
 DEEPEST_CALLS = 64
-"""Levels of control flow in control flow. TFLM recurses once for each."""
+"""Largest depth of nested control flow. TFLM recurses once for each level."""
 
 
 def check(model: Model) -> None:
@@ -43,7 +44,7 @@ def check(model: Model) -> None:
 
 
 def _check_calls(model: Model) -> None:
-    """Control flow refers to graphs of this model, and none calls itself."""
+    """Check that control flow refers to graphs of this model, and that no graph calls itself."""
     owned = set(model.graphs)
     state: dict[Graph, bool] = {}  # graph -> True while its calls are being walked
     stack: list[tuple[Graph, Iterator[Graph]]] = []
@@ -76,7 +77,7 @@ def _check_calls(model: Model) -> None:
 
 
 def _scopes(graph: Graph, scopes_of: dict[Graph, int]) -> int:
-    """Operators that run in the graph, with those of the graphs it calls."""
+    """Number of operators that a graph runs, including those of the graphs that it calls."""
     scopes = len(graph.ops) + sum(1 + scopes_of[c] for op in graph.ops for c in op.called_graphs())
     if scopes > MOST_SCOPES:
         raise ModelError(
@@ -118,8 +119,8 @@ def _check_tensors(graph: Graph) -> int:
 
 
 def _check_order(graph: Graph) -> None:
-    """Check that a tensor has one producer at most, that nothing is read before it is written, and
-    that links are consistent."""
+    """Check that a tensor has at most one producer, that nothing is read before it is written, and
+    that `producer` and `consumers` are consistent."""
     writers: dict[Tensor, int] = {}
     inputs = set(graph.inputs)
     for i, op in enumerate(graph.ops):

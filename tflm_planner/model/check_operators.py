@@ -1,12 +1,13 @@
-"""Whether the shapes, options and small constants of operators fit each other.
+"""Checks whether the shapes, options and small constants of operators fit each other.
 
     TRANSPOSE   order [0, 0, 2]   is no permutation   -> refused, here and nowhere else
 
-TFLM computes with whatever it finds declared: a stride of 0, an axis that is not there or a result
-larger than its operands is read and written past the end of buffers. What is checked here once,
-when a file is read, the rest of the package counts on. One entry an operator kind; a kind without
-one is only carried. Forms that runtimes do run must pass: results may be declared smaller than
-they are made (the TFLM dialect cuts them), and a free batch is declared as 1.
+TFLM uses what a file declares without checking it: a stride of 0, an axis that does not exist or a
+result larger than its operands makes it read or write past the end of buffers. The checks here run
+once, when a file is read, and the rest of the package relies on them. There is one entry per
+operator kind; a kind without an entry is not checked. Forms that runtimes do run must pass: a
+result may be declared smaller than computed (the TFLM dialect cuts results), and a free batch is
+declared as 1.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _RESCALING = frozenset((
     "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED", "BATCH_MATMUL", "ADD",
     "SUB", "MUL", "MEAN", "SUM", "QUANTIZE", "LEAKY_RELU", "PRELU", "RELU", "RELU6",
 ))  # fmt: skip
-"""The kinds that divide by the scale of their result."""
+"""The kinds whose kernels divide by the scale of their result."""
 
 
 _SINGLES = (
@@ -127,7 +128,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "IF": (branches,),
     "CALL_ONCE": (start,),
 }
-"""What must hold for an operator, in this order: later rules count on earlier ones."""
+"""The rules for each operator kind, in order: later rules rely on earlier ones."""
 
 
 def check_operands(graph: Graph) -> None:
@@ -170,19 +171,19 @@ def check_operators(model: Model) -> None:
 
 
 def fault_of(op: Op) -> Fault:
-    """What about an operator does not fit together."""
+    """What does not fit together in an operator, or None."""
     return next((fault for rule in _RULES.get(op.kind, ()) if (fault := rule(op))), None)
 
 
 def _is_free(tensor: Tensor) -> bool:
-    """Whether a part of its shape was unknown to the converter, which then declares 1."""
+    """Whether the converter did not know a part of the tensor's shape. It then declares 1."""
     signature = tensor.raw.shapeSignature
     return signature is not None and len(signature) > 0 and min(signature) < 0
 
 
 def _check_scales(tensor: Tensor) -> None:
     """Refuse a tensor whose scale is not a positive number. A scale of 0, which the converter
-    writes for some constants, is allowed if no kernel divides by it."""
+    writes for some constants, is permitted if no kernel divides by it."""
     if tensor.type_name not in _QUANTIZED:
         return
     divides = tensor.producer is not None and tensor.producer.kind in _RESCALING

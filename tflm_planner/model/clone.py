@@ -23,7 +23,7 @@ Graphs = dict[str, list[Graph]]
 
 
 def clone(model: Model) -> Model:
-    """The same model made of new objects, so that passes can change it and leave `model` alone.
+    """A copy made of new objects, so that passes can change it and leave `model` unchanged.
 
     What is never changed in place is shared: the bytes of buffers, options, quantisation, `raw`.
     """
@@ -92,7 +92,7 @@ class _Copier:
 
 
 def copy_of_tensor(t: Tensor, buffer: DataBuffer) -> Tensor:
-    """The same tensor again, without producer and consumers."""
+    """A copy of a tensor, without producer and consumers."""
     return Tensor(
         t.name, t.type, t.shape, buffer, t.quantization, t.is_variable, t.external_data, t.raw,
         is_view=t.is_view,
@@ -100,7 +100,7 @@ def copy_of_tensor(t: Tensor, buffer: DataBuffer) -> Tensor:
 
 
 def copy_of_operator(op: Op, tensors: Mapping[Tensor, Tensor], code: OpCode, graphs: Graphs) -> Op:
-    """The same operator again. tensors: each old one -> the new one."""
+    """A copy of an operator. tensors: each old tensor -> the new one."""
     return Op(
         code,
         [None if t is None else tensors[t] for t in op.inputs],

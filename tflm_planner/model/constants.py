@@ -1,4 +1,4 @@
-"""Reading the values of small constants (axes, paddings, permutations), and of those of four bits.
+"""Reads the values of small constants (axes, paddings, permutations); packs and unpacks int4.
 
 int4   byte 0 = element 1 << 4 | element 0,  byte 1 = element 3 << 4 | element 2,  ...
 """
@@ -19,7 +19,7 @@ else:
 
 
 def integers(tensor: Tensor | None) -> list[int] | None:
-    """The values of a constant integer tensor; None when it is not one."""
+    """The values of a constant integer tensor; None if the tensor is not one."""
     if tensor is None:
         return None
     form = {"int32": "i", "int64": "q"}.get(tensor.type_name)
@@ -30,14 +30,14 @@ def integers(tensor: Tensor | None) -> list[int] | None:
 
 
 def unpack_int4(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
-    """The numbers of a tensor of four bits an element, one byte each."""
+    """The elements of a tensor with four bits per element, one element per byte."""
     count = int(np.prod(shape, dtype=np.int64))
     halves = np.stack([data & 15, data >> 4], -1).reshape(-1)[:count].astype(np.int8)
     return np.where(halves > 7, halves - 16, halves).astype(np.int8).reshape(shape)
 
 
 def pack_int4(values: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
-    """The bytes of such numbers; the last half is 0 where their count is odd."""
+    """The packed bytes of int4 elements. The last half byte is 0 if their number is odd."""
     flat = (values.reshape(-1) & 15).astype(np.uint8)
     even = np.append(flat, np.zeros(flat.size % 2, np.uint8))
     return (even[::2] | even[1::2] << 4).astype(np.uint8)

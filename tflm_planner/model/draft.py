@@ -1,7 +1,7 @@
-"""New operators and tensors, drawn up aside and put into a graph in one step.
+"""New operators and tensors, prepared in a draft and put into a graph in one step.
 
-A pass that finds out halfway that it cannot go on drops its draft; the model is then unchanged.
-With `edit` it is all that changes a model.
+A pass that finds out halfway that it cannot continue drops its draft; the model is then unchanged.
+Only this module and `edit` change a model.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _OPTIONS = {
     "DYNAMIC_UPDATE_SLICE": "DynamicUpdateSliceOptions",
 }  # fmt: skip
 _FIRST_VERSION = ("RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE")
-"""Kinds for which version 1 is written: LiteRT has no other, or only int32 is used."""
+"""Kinds written as version 1: LiteRT has no other version, or only int32 is used."""
 _LARGEST_OLD_CODE = 127
 
 
 class Draft:
-    """Operators that are to replace others of one graph, with their tensors, constants and codes.
+    """New operators that will replace others of one graph, with new tensors, constants and codes.
 
-    `beside`: another draft for the same model, which shares its new operator codes and knows its
-    tensors.
+    `beside`: another draft for the same model. The new draft shares its new operator codes, and
+    finds its tensors when it looks for the origins of an operator.
     """
 
     def __init__(self, model: Model, graph: Graph, beside: Draft | None = None) -> None:
@@ -89,8 +89,9 @@ class Draft:
         like: Tensor | None = None,
         quantization: Quantization = NOT_QUANTIZED,
     ) -> Tensor:
-        """A constant; equal ones without quantisation are made once. values: for int4, a byte for
-        each. `like`: a tensor whose other fields (variable, shape signature, ...) it copies."""
+        """A constant. Equal constants without quantisation are created once. values: one byte for
+        each int4 element. `like`: a tensor whose `raw` is copied, without its shape
+        signature."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         if type_name == "int4":
             data = pack_int4(data.view(np.int8))
@@ -109,7 +110,7 @@ class Draft:
         return tensor
 
     def same(self, constant: Tensor) -> Tensor:
-        """A constant of another graph, for this one: a tensor of its own with the same bytes."""
+        """A copy, for this graph, of a constant of another graph; both have the same buffer."""
         key = ("same", constant)
         if key not in self._constants:
             raw = copy(constant.raw)
@@ -120,13 +121,13 @@ class Draft:
         return self._constants[key]
 
     def integers(self, name: str, values: Sequence[Any]) -> Tensor:
-        """A constant of int32."""
+        """A constant of type int32."""
         return self.constant(name, np.array(values, "<i4"), "int32")
 
     def clone(
         self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor], **changed: Any
     ) -> Op:
-        """Append `op` again with other tensors, and options as in `changed`."""
+        """Append a copy of `op` with these inputs and outputs and the options in `changed`."""
         twin = Op(
             code=op.code,
             inputs=inputs,
@@ -167,8 +168,8 @@ class Draft:
         return self._codes[-1]
 
     def drop_unread(self, results: Collection[Tensor]) -> None:
-        """Drop drafted operators whose results neither an operator that stays nor `results`
-        mention. For operators that are drafted in running order."""
+        """Drop drafted operators whose results are neither in `results` nor read by an operator
+        that stays. The operators must have been drafted in running order."""
         needed, kept_ops = set(results), list[Op]()
         for op in reversed(self.ops):
             if any(t in needed for t in op.outputs):
@@ -178,7 +179,7 @@ class Draft:
 
     def commit(self, replaced: Collection[Op]) -> None:
         """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
-        nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""
+        nothing refers to any more. `replaced` must be convex: no path leaves and re-enters it."""
         model, graph = self._model, self._graph
         if any(op.origins for op in replaced):
             for op in self.ops:
@@ -189,9 +190,9 @@ class Draft:
         drop_unused(model, graph)
 
     def _origins_of(self, op: Op, replaced: set[Op]) -> frozenset[int]:
-        """The origins of a drafted operator of a new kind. Its result is a part of some tensor: the
-        origins are those of the replaced operator that makes this tensor; if none does, of those
-        that read it; else of all that are replaced."""
+        """The origins of a drafted operator of a new kind. Its result is a part of some tensor T.
+        The origins are those of the replaced operator that computes T; if there is none, those of
+        the replaced operators that read T; if there are none, those of all replaced operators."""
         whole = op.outputs[0]
         while whole in self._likes:
             whole = self._likes[whole]
@@ -200,8 +201,8 @@ class Draft:
         return frozenset[int]().union(*(op.origins for op in stems_from))
 
     def commit_graph(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
-        """Add the draft's graph, which is new, to the model as a sub-graph with these inputs and
-        outputs. Call it before committing the draft of the operator that calls the graph."""
+        """Add the graph of this draft, which is new, to the model as a sub-graph with these inputs
+        and outputs. Call this before committing the draft of the operator that calls the graph."""
         graph = self._graph
         assert all(g is not graph for g in self._model.graphs), "the graph is there already"
         graph.ops, graph.inputs, graph.outputs = self.ops, list(inputs), list(outputs)
@@ -212,7 +213,7 @@ class Draft:
         return graph
 
     def _enter(self) -> None:
-        """Add the operator codes that are used, the buffers and the tensors to model and graph."""
+        """Add used operator codes and buffers to the model, and tensors to the graph."""
         model, graph = self._model, self._graph
         known_codes = set(model.codes)
         used_codes = {op.code for op in self.ops}
@@ -227,7 +228,7 @@ def _number_of(type_name: str) -> int:
 
 
 def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
-    """Let a graph output be made by a RESHAPE of what makes it now, as the last operator."""
+    """Insert a RESHAPE, as the last operator, between a graph output and its present producer."""
     maker = output.producer
     assert maker is not None, "an output that nothing makes"
     draft = Draft(model, graph)
@@ -250,7 +251,7 @@ def add_input(model: Model, name: str, type_name: str, shape: Sequence[int]) -> 
 
 
 def drop_unused(model: Model, graph: Graph) -> None:
-    """Drop the tensors of a graph that nothing mentions, and buffers that nothing uses."""
+    """Drop tensors of a graph that nothing refers to, and buffers that nothing uses."""
     used_tensors = {*graph.inputs, *graph.outputs}
     used_tensors |= {
         t for op in graph.ops for t in (*op.operands(), *op.outputs, *op.intermediates)
@@ -263,8 +264,8 @@ def drop_unused(model: Model, graph: Graph) -> None:
 
 
 def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[Op]:
-    """`ops` without `replaced` and with `new`, placed after everything that `new` may read and
-    before everything that reads its results; at the end if `replaced` is empty."""
+    """`ops` without `replaced` and with `new`. `new` is placed after everything that it may read
+    and before everything that reads its results; at the end if `replaced` is empty."""
     removed = set(replaced)
     late = {t for op in replaced for t in op.outputs}
     before: list[Op] = []
@@ -285,8 +286,8 @@ def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> l
 
 
 def new_graph(model: Model, name: str) -> Graph:
-    """An empty sub-graph, for a draft. Its name is `name`, or that with a number where the model
-    has a graph of that name: viewers of models tell graphs apart by their names."""
+    """An empty sub-graph for a draft. Its name is `name`; if the model has a graph of that name, a
+    number is appended, because viewers of models tell graphs apart by their names."""
     taken = {graph.name for graph in model.graphs}
     names = chain([name], (f"{name}_{number}" for number in count(2)))
     free = next(each for each in names if each not in taken)
@@ -296,7 +297,7 @@ def new_graph(model: Model, name: str) -> Graph:
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
     """Whether no path leaves the chosen operators and comes back to them."""
     inner = set(chosen)
-    outside: set[Tensor] = set()  # tensors computed outside from results of inside
+    outside: set[Tensor] = set()  # computed outside the chosen operators, from their results
     results: set[Tensor] = set()
     for op in ops:
         reads = set(op.operands())
@@ -310,7 +311,7 @@ def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
 
 
 def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:
-    """The results of some operators that other operators, or the graph's outputs, need."""
+    """Results of `ops` that other operators need or that are outputs of the graph."""
     inner = set(ops)
     graph_outputs = set(graph.outputs)
     return [

@@ -1,6 +1,6 @@
-"""Changes to a model that has been read: with `draft`, which inserts operators, the only ones.
+"""Changes a model that has been read. Only this module and `draft` (new operators) do so.
 
-Every function leaves `producer` and `consumers` of all tensors right.
+Every function keeps `producer` and `consumers` of all tensors consistent.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ def reorder(graph: Graph, ops: Sequence[Op]) -> None:
 
 
 def drop_tensors(graph: Graph, unwanted: Collection[Tensor]) -> None:
-    """Remove tensors that no operator, input or output mentions."""
+    """Remove tensors that no operator refers to and that are no inputs or outputs."""
     dropped = set(unwanted)
     assert all(t.producer is None and not t.consumers for t in unwanted), "tensor in use"
     graph.tensors = [t for t in graph.tensors if t not in dropped]
 
 
 def drop_graphs(model: Model, unwanted: Collection[Graph]) -> None:
-    """Remove graphs that no operator and no signature mentions."""
+    """Remove graphs that no operator and no signature refers to."""
     dropped = set(unwanted)
     model.graphs = [g for g in model.graphs if g not in dropped]
 
 
 def drop_buffers(model: Model, unwanted: Collection[DataBuffer]) -> None:
-    """Remove buffers that nothing mentions."""
+    """Remove buffers that nothing refers to."""
     dropped = set(unwanted)
     model.buffers = [b for b in model.buffers if b not in dropped]
 
 
 def keep_inside(model: Model) -> int:
-    """Move data that lies behind the flatbuffer's end into it; returns how many pieces moved."""
+    """Move data stored after the end of the flatbuffer into it; returns how many pieces moved."""
     moved = 0
     for buffer in model.buffers:
         moved += buffer.external
@@ -62,15 +62,16 @@ def keep_inside(model: Model) -> int:
 
 
 def keep_only(model: Model, main: Graph) -> None:
-    """Make `main`, a graph that calls no other, the whole model. What described the model before
-    (signatures, metadata) goes."""
+    """Make `main`, a graph that calls no other, the whole model. The description of the model
+    before (signatures, metadata) is removed."""
     model.graphs = [main]
     _drop_description(model)
 
 
 def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
-    """Remove operators of the main graph, the last of which makes `boundary`: it becomes the
-    only input. What described the model before (signatures, metadata) goes."""
+    """Remove the first operators (`front`) of the main graph. Their last one produces `boundary`,
+    which becomes the only input. The description of the model before (signatures, metadata) is
+    removed."""
     graph, removed = model.main, set(front)
     graph.ops = [op for op in graph.ops if op not in removed]
     graph.inputs = [boundary]
@@ -79,10 +80,10 @@ def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
 
 
 def end_after(model: Model, last: Op) -> None:
-    """End the main graph after an operator of it, whose results become the only outputs.
+    """End the main graph after the operator `last`, whose results become the only outputs.
 
-    All tensors stay, because an offline plan has one entry for each. Signatures go: their outputs
-    may no longer be computed.
+    All tensors stay, because an offline plan has one entry per tensor. Signatures are removed,
+    because their outputs may no longer be computed.
     """
     graph = model.main
     graph.ops = graph.ops[: graph.ops.index(last) + 1]
@@ -105,7 +106,7 @@ def set_option(op: Op, name: str, value: object) -> None:
 
 
 def set_loop_graphs(loop: Op, *, condition: Graph, body: Graph) -> None:
-    """Let a WHILE run these graphs."""
+    """Set the condition graph and the body graph of a WHILE."""
     loop.graphs = {CONDITION: [condition], BODY: [body]}
 
 
@@ -140,28 +141,28 @@ def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def rename(owner: Tensor | Graph, name: str) -> None:
-    """Give a tensor or a graph another name; an empty one takes no byte of the file."""
+    """Give a tensor or a graph another name; an empty name takes no byte of the file."""
     owner.name = name
     owner.raw = copy(owner.raw)  # clones of the model share it
     owner.raw.name = b"" if name else None
 
 
 def lend_names(model: Model, names: Sequence[str]) -> None:
-    """Give tensors names that the file no longer has, for reports. The model must not be written
-    afterwards."""
+    """Give tensors, for reports, the names that the file no longer has. The model must not be
+    written afterwards."""
     for tensor, name in zip(model.tensors(), names, strict=True):
         tensor.name = name
 
 
 def number_origins(model: Model) -> None:
-    """Make this model the original of what is made from it: each operator of the main graph is its
-    own origin."""
+    """Make this model the original of all models made from it: each operator of the main graph
+    becomes its own origin."""
     for place, op in enumerate(model.main.ops):
         op.origins = frozenset({place})
 
 
 def lend_origins(model: Model, origins: Sequence[frozenset[int]]) -> None:
-    """Give the operators of the main graph the origins that a file does not hold."""
+    """Give the operators of the main graph their origins, which a file does not hold."""
     for op, places in zip(model.main.ops, origins, strict=True):
         op.origins = places
 
@@ -172,7 +173,7 @@ def set_quantization(tensor: Tensor, quantization: Quantization) -> None:
 
 
 def clear_fields(owner: Tensor | Op | Graph | Model, *fields: str) -> None:
-    """Empty fields of `raw`, which nothing above the flatbuffer looks at."""
+    """Reset fields of `raw` to their defaults; no code above the flatbuffer reads them."""
     fresh = type(owner.raw)()
     owner.raw = copy(owner.raw)  # clones of the model share it
     for field in map(schema.field_name, fields):
@@ -180,13 +181,13 @@ def clear_fields(owner: Tensor | Op | Graph | Model, *fields: str) -> None:
 
 
 def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:
-    """Let a tensor have its bytes in another buffer, which must hold the same."""
+    """Make a tensor refer to another buffer, which must hold the same bytes."""
     assert not tensor.is_constant, "a constant's bytes are its own"
     tensor.buffer = buffer
 
 
 def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
-    """Make `other` the input or output that `end` was, in signatures too."""
+    """Replace the graph input or output `end` by `other`, in signatures too."""
     for ends in (graph.inputs, graph.outputs):
         ends[:] = [other if t is end else t for t in ends]
     for signature in (s for s in model.signatures if s.graph is graph):
@@ -195,8 +196,8 @@ def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
 
 
 def make_constants(model: Model, graph: Graph, values: Mapping[Op, npt.NDArray[Any]]) -> None:
-    """Replace operators, each with a single result, by constants. values: operator -> the elements
-    of its result, in the type of that result."""
+    """Replace operators that have a single result by constants. values: operator -> the elements of
+    its result, in the type of the result."""
     for op, constant in values.items():
         (result,) = op.outputs
         data = np.ascontiguousarray(constant).reshape(-1).view(np.uint8)
@@ -211,8 +212,8 @@ def drop_operators(
     unwanted: Collection[Op],
     replaced: Mapping[Tensor, Tensor] | None = None,
 ) -> None:
-    """Remove operators, and what nothing mentions any more. `replaced`: tensor -> the tensor that
-    the other operators read in its place; chains are followed."""
+    """Remove operators, and everything that nothing refers to any more. `replaced`: tensor -> the
+    tensor that the other operators read in its place; chains of replacements are followed."""
     gone = set(unwanted)
     graph.ops = [op for op in graph.ops if op not in gone]
     if replaced:
@@ -233,8 +234,8 @@ def drop_views(
 ) -> None:
     """Remove operators that copy bytes onto themselves; their results become views.
 
-    `merge`: readers of the results read the first operand instead, which must hold the same.
-    `unwanted`: in running order.
+    `merge`: readers of the results read the first operand instead, which must hold the same bytes.
+    `unwanted`: the operators in running order.
     """
     if not unwanted:
         return

@@ -1,10 +1,10 @@
-"""Cuts some operators out of a model, as a model of their own.
+"""Extracts some operators of a model as a separate model.
 
     the model     x -[A]- a -[B]- b -[C]- y        extract [B]     a -[B]- b
 
-Like the copies that `clone` makes, the new model shares what no pass changes in place: options,
-constants, types. A search that evaluates hundreds of such parts would spend most of its time
-reading the file if it read one for each.
+Like the copies that `clone` makes, the new model shares everything that no pass changes in place:
+options, constants, types. A search evaluates hundreds of such parts; if it read a file for each,
+it would spend most of its time reading.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tflm_planner.model.quantization import NOT_QUANTIZED
 
 
 def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor]) -> Model:
-    """A model of `ops` of the main graph alone, in this order.
+    """A model that consists of `ops` of the main graph, in this order.
 
-    Its inputs are the tensors that they read but do not make. Tensors that are needed afterwards
-    are read by a stand-in operator at its end, as they would be in the whole model (TFLM treats
-    outputs of a graph otherwise). through: tensors that live from before the operators until after
-    them.
+    Its inputs are the tensors that `ops` read but do not write. Tensors that are needed after `ops`
+    are read by a stand-in operator at the end of the new model, as operators of the whole model
+    would read them (TFLM treats outputs of a graph differently). through: tensors that live from
+    before `ops` until after them.
     """
     inner, defined = {*ops}, {t for op in ops for t in op.outputs}
     model_outputs = {*model.main.outputs}
@@ -58,19 +58,19 @@ def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor])
 
 
 def is_stand_in(op: Op) -> bool:
-    """Whether an operator stands for readers that were not extracted."""
+    """Whether an operator stands for readers that are not part of an extracted model."""
     return op.raw is _stand_in_raw()
 
 
 @cache
 def _stand_in_raw() -> Any:
-    """The `raw` of every stand-in and of no other operator: copies share it."""
+    """The `raw` of every stand-in and of no other operator; copies of models share it."""
     return schema.generated.OperatorT()
 
 
 def _stand_in(tensors: Sequence[Tensor]) -> Op:
-    """An operator that reads these tensors. It is of a kind that nobody knows, so that it needs
-    next to no scratch and its result shares no memory with its operands."""
+    """An operator that reads these tensors. Its kind (ADD_N) has no sharing rule, so its result
+    shares no memory with its operands, and it needs next to no scratch memory."""
     generated = schema.generated
     buffer, type_ = tensors[0].buffer, tensors[0].type
     raw_tensor = generated.TensorT(name=b"")
@@ -89,8 +89,8 @@ def _extract_graph(
     outputs: Sequence[Tensor],
     copies: dict[Tensor, Tensor],
 ) -> Graph:
-    """`graph` with copies of these operators and of the tensors that they mention; the caller
-    links it. copies: filled with tensor -> its copy."""
+    """`graph` with copies of these operators and of the tensors that they refer to; the caller
+    links it. copies: this function adds tensor -> its copy."""
     mentioned = {t for op in ops for t in (*op.operands(), *op.outputs, *op.intermediates)}
     mentioned |= {*inputs, *outputs}
     for t in graph.tensors:

@@ -1,5 +1,5 @@
-"""What must hold for operators that call sub-graphs: graphs take and return as many tensors as the
-operator hands over and expects. Runtimes copy one after the other, and count on it.
+"""Checks operators that call sub-graphs: a graph must take as many tensors as the operator passes
+and return as many as the operator expects. Runtimes copy these tensors one by one, unchecked.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from tflm_planner.model.operator_rules import Fault
 
 
 def _misfit(graph: Graph, given: int, expected: int) -> Fault:
-    """What is wrong unless a graph has `given` inputs and `expected` outputs."""
+    """What is wrong if a graph does not have `given` inputs and `expected` outputs."""
     if (len(graph.inputs), len(graph.outputs)) == (given, expected):
         return None
     return (
@@ -24,7 +24,7 @@ def _first_misfit(op: Op, name: str, given: int, expected: int) -> Fault:
 
 
 def loop(op: Op) -> Fault:
-    """WHILE: what a turn returns is what the next one takes; the test returns a condition."""
+    """WHILE: an iteration returns what the next one takes; the condition returns one tensor."""
     carried = len(op.inputs)
     if carried != len(op.outputs):
         return f"carries {carried} tensors from turn to turn, but has {len(op.outputs)} results"
@@ -34,7 +34,7 @@ def loop(op: Op) -> Fault:
 
 
 def branches(op: Op) -> Fault:
-    """IF: both graphs take all operands but the condition."""
+    """IF: both graphs take all operands except the condition."""
     if not op.inputs:
         return "has no condition"
     given, expected = len(op.inputs) - 1, len(op.outputs)
@@ -44,5 +44,5 @@ def branches(op: Op) -> Fault:
 
 
 def start(op: Op) -> Fault:
-    """CALL_ONCE: the graph only sets variables."""
+    """CALL_ONCE: the graph only sets variables, so it takes and returns nothing."""
     return _first_misfit(op, "initSubgraphIndex", 0, 0)

@@ -1,7 +1,7 @@
 """A model in memory: graphs of operators and tensors that refer to each other directly.
 
-There are no indices here; `serde` alone knows them. Every field of the flatbuffer is either
-*managed* (an attribute below, blanked in `raw`) or *foreign* (in `raw`, never looked at), never
+There are no indices here; only `serde` and `writing` use them. Every field of the flatbuffer is
+either *managed* (an attribute below, emptied in `raw`) or *foreign* (in `raw`, never read), never
 both. Only `edit` and `draft` change a model after it is read.
 
     Model -- graphs --> Graph -- ops --> Op -- inputs/outputs --> Tensor -- buffer --> Buffer
@@ -24,7 +24,7 @@ _FLOATS = ("float32", "float64")
 
 
 def quote(name: str) -> str:
-    """`name` as messages quote it: printable, on one line, shortened in the middle."""
+    """`name` as messages quote it: printable, on one line, a long name shortened in the middle."""
     if len(name) > _LONGEST_SHOWN:
         half = _LONGEST_SHOWN // 2
         name = f"{name[:half]}...{name[-half:]}"
@@ -37,7 +37,7 @@ def _is_readable(name: str) -> bool:
 
 @dataclass(eq=False, slots=True, repr=False)
 class DataBuffer:
-    """Bytes of constant tensors and metadata. `external`: stored behind the flatbuffer's end
+    """Bytes of constant tensors and metadata. `external`: stored after the end of the flatbuffer
     (the layout of large models)."""
 
     data: Bytes | None
@@ -47,11 +47,11 @@ class DataBuffer:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Tensor:
-    """A tensor. `shape` is None where the file has none; TFLM takes that for a scalar.
+    """A tensor. `shape` is None if the file has none; TFLM treats that as a scalar.
 
-    `external_data`: from 1 on, its bytes lie in another file (an entry of the model's table of
-    external buffers). `is_view`: nothing writes it, because its bytes are those of other tensors
-    that the plan puts into the same memory (the TFLM dialect, `transforms.dialect`).
+    `external_data`: if positive, its bytes lie in another file (this is the index in the model's
+    table of external buffers). `is_view`: no operator writes it, because its bytes are those of
+    other tensors that the plan puts at the same address (the TFLM dialect, `transforms.dialect`).
     """
 
     name: str
@@ -88,12 +88,12 @@ class Tensor:
 
     @property
     def zero(self) -> int:
-        """The number that stands for 0: its zero point, and 0 itself for floats."""
+        """The number that stands for the value 0: the zero point; 0 for floats."""
         return 0 if self.type_name in _FLOATS else self.quantization.zero_point
 
     @property
     def is_sparse(self) -> bool:
-        """Whether its zeros are not stored (TFLM reads such data as if it were dense)."""
+        """Whether the file leaves out its zeros (TFLM reads such data as if it were dense)."""
         return self.raw.sparsity is not None
 
     @property
@@ -104,7 +104,7 @@ class Tensor:
 
 @dataclass(eq=False, slots=True, repr=False)
 class OpCode:
-    """What kind of operator: a builtin code, or CUSTOM with a name."""
+    """The kind of an operator: a builtin code, or CUSTOM with a name."""
 
     builtin: int
     custom: str | None
@@ -112,14 +112,14 @@ class OpCode:
 
     @property
     def name(self) -> str:
-        """The builtin's name ("CONV_2D"), or the custom operator's own, fit to be printed."""
+        """The builtin's name ("CONV_2D"), or the name of the custom operator, printable."""
         return operator_name(self.builtin, self.custom)
 
 
 @lru_cache(maxsize=1 << 12)
 def operator_name(builtin: int, custom: str | None) -> str:
-    """The name of a builtin code, or a custom operator's own, fit to be printed. One that is called
-    as a builtin is quoted: it computes something else."""
+    """The name of a builtin code, or of a custom operator, printable. A custom operator with the
+    name of a builtin is quoted, because it computes something else."""
     builtin_name = operator_names().get(builtin, f"BUILTIN_{builtin}")
     if builtin_name != "CUSTOM":
         return builtin_name
@@ -130,11 +130,11 @@ def operator_name(builtin: int, custom: str | None) -> str:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Op:
-    """An operator. `inputs` may hold None (an omitted optional input).
+    """An operator. `inputs` has None for an omitted optional input.
 
-    `graphs` holds the sub-graphs that its options name, by the option's field. `origins`: the
-    operators of the original that it computes a part of, by their places there, once
-    `edit.number_origins` has given them; copies and rewrites hand them on, files do not.
+    `graphs`: option field -> the sub-graphs that this field names. `origins`: positions, in the
+    original model, of the operators of which this one computes a part; empty until
+    `edit.number_origins` has set them. Copies and rewrites keep them, files do not hold them.
     """
 
     code: OpCode
@@ -154,7 +154,7 @@ class Op:
     @property
     def kind(self) -> str:
         """The operator's name, e.g. "CONV_2D"."""
-        return operator_name(self.code.builtin, self.code.custom)  # asked a million times a search
+        return operator_name(self.code.builtin, self.code.custom)  # a search calls it 1e6 times
 
     @property
     def label(self) -> str:
@@ -162,7 +162,7 @@ class Op:
         return f"{self.kind} {quote(self.outputs[0].name)}" if self.outputs else self.kind
 
     def operands(self) -> list[Tensor]:
-        """The inputs that are there."""
+        """The inputs without the omitted ones."""
         return [t for t in self.inputs if t is not None]
 
     def called_graphs(self) -> list[Graph]:
@@ -184,7 +184,7 @@ class Graph:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Signature:
-    """A named entry point: names for tensors of one graph."""
+    """A named entry point: names for the inputs and outputs of one graph."""
 
     key: str
     graph: Graph
@@ -195,7 +195,7 @@ class Signature:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Metadata:
-    """A named blob."""
+    """Named bytes that describe the model."""
 
     name: str
     buffer: DataBuffer
@@ -206,7 +206,7 @@ class Metadata:
 class Model:
     """A whole model; `graphs[0]` is the one that runs.
 
-    file_size: bytes of the file that it was read from; 0 for a model that was made.
+    file_size: bytes of the file from which the model was read; 0 if it was not read from a file.
     """
 
     graphs: list[Graph]
@@ -233,8 +233,8 @@ class Model:
 
     @property
     def has_views(self) -> bool:
-        """Whether something reads a tensor that no operator writes: the model is then in the TFLM
-        dialect."""
+        """Whether an operator or graph output needs a tensor that no operator writes: the model is
+        then in the TFLM dialect."""
         graph_outputs = {t for graph in self.graphs for t in graph.outputs}
         return any(t.is_view and (t.consumers or t in graph_outputs) for t in self.tensors())
 

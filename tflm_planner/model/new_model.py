@@ -1,4 +1,4 @@
-"""Makes a model of one graph from nothing, out of tensors and operators like those of others.
+"""Creates a model of one graph, with tensors and operators that may be copies of others.
 
 It must not know what the model is for.
 """
@@ -23,11 +23,11 @@ _VERSIONS = {
     "AVERAGE_POOL_2D": 2, "SOFTMAX": 2, "MAX_POOL_2D": 2, "CONCATENATION": 2, "PAD": 2, "MUL": 2,
     "RESIZE_NEAREST_NEIGHBOR": 2,
 }  # fmt: skip
-"""Of operators of int8, as TensorFlow's converter writes them."""
+"""Versions of int8 operators, as TensorFlow's converter writes them."""
 
 
 class NewModel:
-    """Tensors, operators and buffers of a model under construction; `write` ends it."""
+    """Tensors, operators and buffers of a model under construction; `write` completes it."""
 
     def __init__(self) -> None:
         self._no_data = DataBuffer(None, False, schema.generated.BufferT())
@@ -41,13 +41,13 @@ class NewModel:
         return self._copy(like, self._no_data)
 
     def add_constant(self, like: Tensor, data: Any) -> Tensor:
-        """A tensor like `like` that holds these bytes."""
+        """A constant of the type, shape and quantisation of `like` that holds these bytes."""
         buffer = DataBuffer(data, False, schema.generated.BufferT())
         self._buffers.append(buffer)
         return self._copy(like, buffer)
 
     def add_floats(self, count: int) -> list[Tensor]:
-        """Tensors of one float each."""
+        """`count` tensors, each with one float32."""
         raw = schema.generated.TensorT(name=b"")
         first = len(self._tensors)
         self._tensors += [
@@ -57,19 +57,19 @@ class NewModel:
         return self._tensors[first:]
 
     def add_value(self, shape: Sequence[int], scale: float, zero_point: int) -> Tensor:
-        """A tensor of int8 with this quantisation, without a value."""
+        """An int8 tensor with this quantisation, without a value."""
         quantization = Quantization.of([scale], zero_point)
         return self._new("int8", shape, self._no_data, quantization)
 
     def add_float_value(self, shape: Sequence[int]) -> Tensor:
-        """A tensor of floats without a value."""
+        """A float32 tensor without a value."""
         return self._new("float32", shape, self._no_data, NOT_QUANTIZED)
 
     def add_parameters(
         self, values: npt.NDArray[Any], steps: npt.NDArray[Any] | None = None, axis: int = 0
     ) -> Tensor:
-        """A constant of these values, of int8 or int32. steps: its scales, one or one for each
-        place along `axis`; None: it is not quantised."""
+        """A constant with these int8 or int32 values. steps: its scales, either one or one per
+        index along `axis`; None for a constant that is not quantised."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         buffer = DataBuffer(data, False, schema.generated.BufferT())
         self._buffers.append(buffer)
@@ -77,14 +77,14 @@ class NewModel:
         return self._new(str(values.dtype), values.shape, buffer, quantization)
 
     def add_copy(self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor]) -> None:
-        """An operator like `op` between other tensors."""
+        """Append a copy of `op` with other inputs and outputs."""
         raw = copy(op.raw)
         self._ops.append(
             Op(op.code, inputs, outputs, [], op.options, {}, op.custom_options, False, raw)
         )
 
     def add_op(self, kind: str, inputs: Sequence[Tensor], outputs: list[Tensor]) -> None:
-        """An operator of a kind that has no options."""
+        """Append an operator of a kind without options."""
         code, raw = self._code(kind), schema.generated.OperatorT()
         self._ops.append(Op(code, [*inputs], outputs, [], NO_OPTIONS, {}, None, False, raw))
 
@@ -96,8 +96,8 @@ class NewModel:
         options: str | None = None,
         **fields: Any,
     ) -> None:
-        """An operator of one result. options: the schema's table of its options, which has these
-        fields; None: it has none."""
+        """Append an operator with one result. options: name of its options table in the schema,
+        which gets these fields; None for an operator without options."""
         generated: Any = schema.generated
         raw, table = generated.OperatorT(), NO_OPTIONS
         if options is not None:

@@ -1,4 +1,4 @@
-"""What the bytes of two tensors stand for, one beside the other."""
+"""Compares what the bytes of two tensors stand for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _BYTES = {"int8", "uint8"}
 
 
 def is_shifted(first: Tensor, second: Tensor) -> bool:
-    """Whether one is int8 and the other uint8, with one scale and zero points 128 apart: their
-    bytes then differ in the highest bit only."""
+    """Whether one tensor is int8 and the other uint8, with the same scale and zero points 128
+    apart. Bytes that stand for equal values then differ only in the highest bit."""
     a, b = first.quantization.single, second.quantization.single
     if a is None or b is None or {first.type_name, second.type_name} != _BYTES:
         return False
@@ -18,5 +18,5 @@ def is_shifted(first: Tensor, second: Tensor) -> bool:
 
 
 def same_values(first: Tensor, second: Tensor) -> bool:
-    """Whether equal bytes of both stand for equal values: one type, and one quantisation."""
+    """Whether equal bytes of both stand for equal values: same type and same quantisation."""
     return first.type == second.type and first.quantization.means_the_same(second.quantization)

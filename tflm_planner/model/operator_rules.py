@@ -1,5 +1,5 @@
-"""What must hold for the shapes, options and small constants of each operator kind: rules that
-`model.check_operators` puts together. A rule says in words what is wrong, or nothing.
+"""Rules for the shapes, options and small constants of each operator kind, which
+`model.check_operators` combines. A rule returns in words what is wrong, or None.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 
 
 class Misfit(str):
-    """Shapes that do not fit each other: damage, or what a free batch leaves, which is declared as
-    1 throughout (`tflm.declared_shapes`)."""
+    """Shapes that do not fit each other: the file is damaged, or the model has a free batch, which
+    is declared as 1 in every shape (`tflm.declared_shapes`)."""
 
 
 Fault = str | None
@@ -22,7 +22,7 @@ Fault = str | None
 Rule = Callable[[Op], Fault]
 
 _MOST_SIZE = 1 << 16
-"""Strides, dilations and windows: no kernel has larger ones, and sums of them must stay small."""
+"""Largest stride, dilation and window: no kernel has larger ones, and sums must stay small."""
 
 
 def _shape(tensor: Tensor | None) -> tuple[int, ...]:
@@ -33,11 +33,11 @@ def _text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape)) or "a scalar"
 
 
-# --- parts that many operators share -----------------------------------------------------------
+# --- rules that many operators share -----------------------------------------------------------
 
 
 def at_least(operands: int) -> Rule:
-    """The first `operands` operands are there, and a result."""
+    """The first `operands` operands are present, and there is a result."""
 
     def rule(op: Op) -> Fault:
         present = sum(t is not None for t in op.inputs[:operands])
@@ -61,7 +61,7 @@ def ranks(rank: int, *operands: int) -> Rule:
 
 
 def sizes(*fields: str) -> Rule:
-    """Options that count rows or columns: 1 and more."""
+    """Options that count rows or columns are at least 1."""
 
     def rule(op: Op) -> Fault:
         for name in fields:
@@ -74,12 +74,12 @@ def sizes(*fields: str) -> Rule:
 
 
 def same_elements(op: Op) -> Fault:
-    """Element by element, or moved as they are."""
+    """The result has as many elements as the first operand."""
     return _misfit(op, _shape(op.inputs[0]))
 
 
 def _misfit(op: Op, shape: Sequence[int]) -> Fault:
-    """The first result holds as many elements as are made."""
+    """The first result has as many elements as a tensor of `shape`, which the operator computes."""
     result = op.outputs[0]
     if math.prod(shape) == result.elements:
         return None
@@ -87,7 +87,7 @@ def _misfit(op: Op, shape: Sequence[int]) -> Fault:
 
 
 def broadcast(op: Op) -> Fault:
-    """Operands of shapes that broadcast to the result."""
+    """The shapes of the operands broadcast to a shape with as many elements as the result."""
     shapes = [_shape(t) for t in op.operands()]
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
@@ -103,7 +103,7 @@ def _bad_axis(axes: Sequence[int], rank: int) -> Fault:
 
 
 def axis_operand(operand: int, data: int = 0, more: int = 0) -> Rule:
-    """An operand that names axes of operand `data`, or of a tensor of `more` axes more."""
+    """An operand names axes of operand `data`, or of a tensor with `more` additional axes."""
 
     def rule(op: Op) -> Fault:
         axes = integers(op.inputs[operand])
@@ -116,7 +116,7 @@ def axis_operand(operand: int, data: int = 0, more: int = 0) -> Rule:
 
 
 def _window_sizes(op: Op, kernel: Sequence[int]) -> Fault:
-    """The result has at most the rows and columns that the window makes."""
+    """The result has at most as many rows and columns as the window computes."""
     data, out, options = _shape(op.inputs[0]), _shape(op.outputs[0]), op.options
     stride, dilation = options.stride, options.dilation
     if data[0] != out[0]:
@@ -135,7 +135,7 @@ def _window_sizes(op: Op, kernel: Sequence[int]) -> Fault:
 
 
 def _bias(op: Op, channels: int) -> Fault:
-    """One number a channel, where there is a bias."""
+    """A bias, if there is one, has one element per channel."""
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     if bias is None or bias.elements == channels:
         return None
@@ -163,7 +163,7 @@ def depthwise(op: Op) -> Fault:
 
 
 def pool(op: Op) -> Fault:
-    """Pools keep their channels."""
+    """A pool does not change the number of channels."""
     data, out = _shape(op.inputs[0]), _shape(op.outputs[0])
     if data[3] != out[3]:
         return f"makes {data[3]} channels, but its result is declared as {_text(out)}"
@@ -171,7 +171,7 @@ def pool(op: Op) -> Fault:
 
 
 def fully_connected(op: Op) -> Fault:
-    """Weights (Co, Ci); data are flattened to rows of Ci."""
+    """Weights are (Co, Ci); the data are flattened to rows of Ci elements."""
     data, weights = op.operands()[0], _shape(op.inputs[1])
     if len(weights) != 2 or min(weights) < 1:
         return f"has weights of shape {_text(weights)}"
@@ -181,7 +181,7 @@ def fully_connected(op: Op) -> Fault:
 
 
 def batch_matmul(op: Op) -> Fault:
-    """Rows and columns that are summed up are as many."""
+    """The axes that are summed up have the same size in both operands."""
     shapes = [_shape(t) for t in op.inputs[:2]]
     flags = op.options.transposes
     if any(len(s) < 2 for s in shapes):
@@ -193,7 +193,7 @@ def batch_matmul(op: Op) -> Fault:
 
 
 def reduction(op: Op) -> Fault:
-    """Axes that are there, and what is left of the others."""
+    """The reduced axes exist; the result has the elements of the other axes."""
     axes, shape = integers(op.inputs[1]), _shape(op.inputs[0])
     if axes is None or not shape:
         return None if shape else _misfit(op, ())
@@ -213,7 +213,7 @@ def transpose(op: Op) -> Fault:
 
 
 def concatenation(op: Op) -> Fault:
-    """Shapes alike but for one axis."""
+    """Shapes are equal except along one axis."""
     shapes, out = [_shape(t) for t in op.operands()], _shape(op.outputs[0])
     if {len(s) for s in shapes} != {len(out)} or not out:
         return f"joins {', '.join(map(_text, shapes))} to {_text(out)}"
@@ -230,7 +230,7 @@ def concatenation(op: Op) -> Fault:
 
 
 def pack(op: Op) -> Fault:
-    """Shapes alike, and as many as are announced."""
+    """Shapes are equal, and there are as many operands as the options say."""
     shapes = [_shape(t) for t in op.operands()]
     count = op.options.number("valuesCount")
     if count != len(op.inputs):
@@ -242,7 +242,7 @@ def pack(op: Op) -> Fault:
 
 
 def unpack(op: Op) -> Fault:
-    """As many parts as the axis has indices."""
+    """There are as many results as the axis has indices."""
     shape = _shape(op.inputs[0])
     axis = op.options.axis
     fault = _bad_axis([axis], len(shape))
@@ -298,7 +298,7 @@ def _parts(op: Op, shapes: Sequence[Sequence[int]]) -> Fault:
 
 
 def cut(op: Op) -> Fault:
-    """What is taken lies inside."""
+    """The part that is taken lies inside the operand."""
     shape, out = _shape(op.inputs[0]), _shape(op.outputs[0])
     begin, size = integers(op.inputs[1]), integers(op.inputs[2])
     if len(shape) != len(out):
@@ -313,7 +313,7 @@ def cut(op: Op) -> Fault:
 
 
 def strided_slice(op: Op) -> Fault:
-    """Strides that move, and no more than there is."""
+    """No stride is 0, and the result has at most as many elements as the operand."""
     shape = _shape(op.inputs[0])
     values = [integers(t) for t in op.inputs[1:4]]
     lengths = {len(v) for v in values if v is not None}
@@ -338,7 +338,7 @@ def padding(op: Op) -> Fault:
 
 
 def gather(op: Op) -> Fault:
-    """GATHER: indices of rows that exist."""
+    """GATHER: the indices are those of existing rows."""
     shape, indices = _shape(op.inputs[0]), _shape(op.inputs[1])
     axis, batches = op.options.axis, op.options.batch_dims
     fault = _bad_axis([axis], len(shape))
@@ -354,7 +354,7 @@ def gather(op: Op) -> Fault:
 
 
 def resize(op: Op) -> Fault:
-    """RESIZE: two sizes, which are the rows and columns of the result."""
+    """RESIZE: two sizes, which are the numbers of rows and columns of the result."""
     shape, out, sizes = _shape(op.inputs[0]), _shape(op.outputs[0]), integers(op.inputs[1])
     if sizes is not None and (len(sizes) != 2 or min(sizes) < 1):
         return f"resizes to {sizes}"
@@ -385,7 +385,7 @@ def batch_blocks(op: Op) -> Fault:
 
 
 def svdf(op: Op) -> Fault:
-    """Filters of the same rank each."""
+    """The result has one unit for each `rank` rows of the feature filters."""
     rank = op.options.number("rank")
     shapes = [_shape(t) for t in op.inputs[:3]]
     if any(len(s) != 2 for s in shapes) or rank < 1 or shapes[1][0] % rank:

@@ -1,8 +1,8 @@
-"""What an operator's options say, in our words.
+"""The options of operators, with the package's own names.
 
-The generated schema has a table for each kind of operator. Such a table is the storage; it is read
-here, and nowhere above `model/`. Whoever changes options or makes new ones names fields as we
-write names: `stride_h` is the schema's `strideH`.
+The generated schema has an options table for each kind of operator. Such a table is the storage;
+no module outside `model/` reads it directly. Code that changes or creates options uses field names
+in snake case: `stride_h` is the schema's `strideH`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ else:
     np = defer("numpy")
 
 SAME_PADDING, VALID_PADDING = 0, 1
-"""What `padding` may say."""
+"""Values of `padding`."""
 CONDITION, BODY = "condSubgraphIndex", "bodySubgraphIndex"
 THEN, ELSE = "thenSubgraphIndex", "elseSubgraphIndex"
 INITIAL = "initSubgraphIndex"
-"""Under which names `Op.graphs` holds the graphs of WHILE, of IF and of CALL_ONCE."""
+"""Keys of `Op.graphs` for the graphs of WHILE, IF and CALL_ONCE."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperatorOptions:
-    """The options of one operator. What its table lacks reads as what changes nothing: a stride of
+    """The options of one operator. A field that its table lacks has a neutral value: a stride of
     1, no activation, axis 0.
 
     table: the generated object; None for an operator without options.
@@ -41,7 +41,7 @@ class OperatorOptions:
 
     @property
     def is_absent(self) -> bool:
-        """Whether the operator has none."""
+        """Whether the operator has no options."""
         return self.table is None
 
     @property
@@ -54,7 +54,7 @@ class OperatorOptions:
         return {} if self.table is None else members(self.table)
 
     def key(self) -> Hashable:
-        """Equal for equal options of one table."""
+        """A key that is equal for equal options of the same table."""
         kind, values = type(self.table), tuple(self.fields().values())
         try:
             hash(values)
@@ -63,8 +63,8 @@ class OperatorOptions:
         return kind, values
 
     def changed(self, **fields: object) -> OperatorOptions:
-        """The same with other values of these fields, which the table must have. Several integers
-        are stored as an array of int32, as reading a file makes them."""
+        """A copy with other values of these fields, which the table must have. A tuple of integers
+        is stored as an array of int32, as it is when a file is read."""
         if not fields:
             return self
         table = copy(self.table)
@@ -75,7 +75,7 @@ class OperatorOptions:
         return OperatorOptions(table)
 
     def number(self, field: str, default: int = 0) -> int:
-        """A field by its name in the schema."""
+        """The value of a field by its name in the schema."""
         return getattr(self.table, field, default)
 
     # --- windows: all pairs are (height, width) ---
@@ -93,7 +93,7 @@ class OperatorOptions:
 
     @property
     def pool_size(self) -> tuple[int, int]:
-        """The window of a pool; convolutions have theirs from their filters."""
+        """The window of a pool; the window of a convolution follows from its filter."""
         return getattr(self.table, "filterHeight", 1), getattr(self.table, "filterWidth", 1)
 
     @property
@@ -103,22 +103,22 @@ class OperatorOptions:
 
     @property
     def depth_multiplier(self) -> int:
-        """How many channels a depthwise convolution makes of one."""
+        """Number of output channels that a depthwise convolution computes per input channel."""
         return self.number("depthMultiplier", 1)
 
     @property
     def bias_type(self) -> int:
-        """The type of the bias, where a convolution says it; 0 elsewhere."""
+        """The type of the bias, if a convolution declares it; otherwise 0."""
         return self.number("quantizedBiasType")
 
     @property
     def activation(self) -> int:
-        """The fused activation by its number in the schema; 0 without one."""
+        """The number of the fused activation in the schema; 0 if there is none."""
         return self.number("fusedActivationFunction")
 
     @property
     def may_have_activation(self) -> bool:
-        """Whether the table has a place for a fused activation."""
+        """Whether the table has a field for a fused activation."""
         return hasattr(self.table, "fusedActivationFunction")
 
     # --- axes ---
@@ -130,65 +130,65 @@ class OperatorOptions:
 
     @property
     def batch_dims(self) -> int:
-        """How many outermost axes a GATHER takes as batches."""
+        """Number of outermost axes that a GATHER treats as batches."""
         return self.number("batchDims")
 
     @property
     def keeps_dims(self) -> bool:
-        """Whether a reduction leaves axes of length 1."""
+        """Whether a reduction keeps the reduced axes with length 1."""
         return bool(self.number("keepDims"))
 
     @property
     def transposes(self) -> tuple[bool, bool]:
-        """Which operands a BATCH_MATMUL takes transposed."""
+        """Which of its two operands a BATCH_MATMUL transposes."""
         return bool(self.number("adjX")), bool(self.number("adjY"))
 
     @property
     def has_shuffled_weights(self) -> bool:
-        """Whether a FULLY_CONNECTED has its weights in another than the plain format."""
+        """Whether the weights of a FULLY_CONNECTED are not in the default format."""
         return bool(self.number("weightsFormat"))
 
     @property
     def is_time_major(self) -> bool:
-        """Whether a sequence comes step by step, and each step has all batches."""
+        """Whether the outermost axis of a sequence is time, and the next one the batch."""
         return bool(self.number("timeMajor"))
 
     # --- boxes and shapes ---
 
     @property
     def begin_mask(self) -> int:
-        """Bits of the axes that a STRIDED_SLICE takes from their first element."""
+        """Bit mask of the axes that a STRIDED_SLICE takes from their first index."""
         return self.number("beginMask")
 
     @property
     def end_mask(self) -> int:
-        """Bits of the axes that a STRIDED_SLICE takes to their end."""
+        """Bit mask of the axes that a STRIDED_SLICE takes to their last index."""
         return self.number("endMask")
 
     @property
     def shrink_axis_mask(self) -> int:
-        """Bits of the axes of which a STRIDED_SLICE takes one index, and which then vanish."""
+        """Bit mask of the axes of which a STRIDED_SLICE takes one index and which it removes."""
         return self.number("shrinkAxisMask")
 
     @property
     def adds_axes(self) -> bool:
-        """Whether a STRIDED_SLICE has axes in its result that its operand lacks, or leaves axes
-        unnamed."""
+        """Whether the result of a STRIDED_SLICE has axes that its operand lacks, or its options
+        leave axes out (an ellipsis)."""
         return bool(self.number("ellipsisMask") or self.number("newAxisMask"))
 
     @property
     def counts_from_begin(self) -> bool:
-        """Whether the ends of a STRIDED_SLICE count from its begins."""
+        """Whether the `end` values of a STRIDED_SLICE are relative to its `begin` values."""
         return bool(self.number("offset"))
 
     @property
     def new_shape(self) -> tuple[int, ...] | None:
-        """What a RESHAPE says besides its operand; None where it says nothing."""
+        """The new shape in the options of a RESHAPE; None if they do not hold it."""
         return self._numbers("newShape")
 
     @property
     def squeezed_axes(self) -> tuple[int, ...]:
-        """The axes that a SQUEEZE names; none where all of length 1 vanish."""
+        """The axes that a SQUEEZE names; empty if it removes all axes of length 1."""
         return self._numbers("squeezeDims") or ()
 
     def _numbers(self, field: str) -> tuple[int, ...] | None:
@@ -197,12 +197,12 @@ class OperatorOptions:
 
     @property
     def aligns_corners(self) -> bool:
-        """Whether a resized image has the corners of the old one."""
+        """Whether the corner pixels of a resized image coincide with those of the old one."""
         return bool(self.number("alignCorners"))
 
     @property
     def has_half_pixel_centers(self) -> bool:
-        """Whether a resized image takes pixels to lie half a pixel from its border."""
+        """Whether a resize takes the centre of a pixel to lie half a pixel from its edge."""
         return bool(self.number("halfPixelCenters"))
 
     # --- resource variables ---
@@ -214,7 +214,7 @@ class OperatorOptions:
 
 
 NO_OPTIONS = OperatorOptions()
-"""Those of an operator that has none."""
+"""The options of an operator that has none."""
 
 
 def new_options(name: str, **fields: object) -> OperatorOptions:

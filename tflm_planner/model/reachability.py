@@ -1,4 +1,4 @@
-"""Which graphs of a model can run, and from where they are entered."""
+"""Which graphs of a model can run, and which of them are entry points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tflm_planner.model.ir import Graph, Model
 
 
 def reachable(roots: Iterable[Graph]) -> list[Graph]:
-    """The graphs that running `roots` may enter, each once."""
+    """`roots` and the graphs that running them may enter, each once."""
     entered: dict[Graph, None] = {}
     stack = list(roots)
     while stack:
@@ -20,7 +20,7 @@ def reachable(roots: Iterable[Graph]) -> list[Graph]:
 
 
 def entry_graphs(model: Model) -> list[Graph]:
-    """Graphs besides the main one that a signature offers and the main graph does not reach."""
+    """Graphs that a signature offers and that the main graph neither is nor reaches."""
     run_by_main = set(reachable([model.main]))
     offered = dict.fromkeys(s.graph for s in model.signatures)
     return [g for g in offered if g not in run_by_main]

@@ -1,9 +1,10 @@
-"""What the rest of the package knows of the TFLite schema: names of operators, types and options.
+"""The names of operators, types and options in the TFLite schema: all that the package knows of it.
 
-`data/tflite_schema.json` holds the part of the schema that models use, as the generated module of
-ai-edge-litert has it (`python -m tests.model.known_schema` writes it, and a test holds it equal).
-So a file is read for looking at without that module, which brings numpy. Whoever changes or writes
-models uses its object API (`...T` classes), by the name `generated`; it is imported then.
+`data/tflite_schema.json` holds the part of the schema that models use, with the values of the
+generated module of ai-edge-litert (`python -m tests.model.known_schema` writes it, and a test
+checks that both are equal). So a file can be read without that module, which imports numpy. Code
+that changes or writes models uses the object API (`...T` classes) of that module, by the name
+`generated`; it is imported only then.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ else:
     Bytes = Any
 
 generated: Any = defer("ai_edge_litert.schema_py_generated")
-"""The generated module, untyped as it comes."""
+"""The generated module, which has no types."""
 
 FILE_IDENTIFIER = b"TFL3"
 
@@ -36,7 +37,7 @@ def members(owner: Any) -> dict[str, Any]:
 
 
 def field_name(name: str) -> str:
-    """A field as the schema writes it: "stride_h" is "strideH"."""
+    """The schema's name of a field: "strideH" for "stride_h"."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -59,8 +60,8 @@ def graph_fields(options: Any) -> list[str]:
 
 
 def with_members(kind: Any, attributes: dict[str, Any]) -> Any:
-    """An object of a generated class with exactly these attributes. Its constructor, which would
-    set each of them first, is not called: that would take most of the time of reading a file."""
+    """An object of a generated class with exactly these attributes. The constructor is not called,
+    because it would first set each of them; that would take most of the time of reading a file."""
     instance = kind.__new__(kind)
     instance.__dict__ = attributes
     return instance
@@ -88,8 +89,8 @@ def operator_names() -> dict[int, str]:
 
 @cache
 def own_options(kind: str) -> str | None:
-    """The options table named after an operator, e.g. "GATHER" -> "GatherOptions"; None where there
-    is none, because several kinds share a table, or because the kind has no options."""
+    """The options table named after an operator kind, e.g. "GATHER" -> "GatherOptions". None if
+    there is none, because several kinds share a table or the kind has no options."""
     tables = ("BuiltinOptions", "BuiltinOptions2")
     names = [name for table in tables for name in value_names(table).values()]
     spelt = f"{kind.replace('_', '')}Options".lower()
@@ -110,7 +111,7 @@ def type_names() -> dict[int, str]:
 
 @cache
 def type_name(tensor_type: int) -> str:
-    """The lower-case name of a tensor type, known or not."""
+    """The lower-case name of a tensor type; "type N" for an unknown type."""
     return type_names().get(tensor_type, f"type {tensor_type}")
 
 

@@ -1,8 +1,8 @@
-"""Bytes <-> IR, lossless.
+"""Conversion between bytes and the in-memory model (IR), without loss.
 
-Reading turns indices into references and refuses what lies out of range; writing turns them
-back. What the IR does not manage rides along in `raw`. Reading and writing a model changes no
-field and never grows the file; a second trip gives the same bytes.
+Reading turns indices into references and refuses those out of range; writing turns references
+back into indices. What the IR does not manage stays in `raw`. Reading and writing a model changes
+no field and never makes the file longer; reading and writing it again gives the same bytes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ T = TypeVar("T")
 
 
 def read_model(data: bytes, *, dialect: bool = False, to_look_at: bool = False) -> Model:
-    """The model in `data`. Raises ModelError when it is damaged or could not run.
+    """The model in `data`. Raises ModelError if it is damaged or could not run.
 
-    `dialect`: tensors that nothing writes are views over others (see `transforms.dialect`).
-    `to_look_at`: the model will not be changed or written; it is read without numpy, and has
-    `Vector`s for arrays.
+    `dialect`: tensors that no operator writes are views over others (see `transforms.dialect`).
+    `to_look_at`: the model is read-only: it will not be changed or written; it is read without
+    numpy, and has `Vector`s in place of arrays.
     """
     model = _Reader(data, Known() if to_look_at else learnt()).model()
     if dialect:
@@ -56,7 +56,7 @@ def read_model(data: bytes, *, dialect: bool = False, to_look_at: bool = False) 
 
 def write_model(model: Model) -> bytes:
     """The flatbuffer of `model`, every data buffer at a multiple of 16 bytes."""
-    from tflm_planner.model.writing import serialize  # brings numpy, which looking does not need
+    from tflm_planner.model.writing import serialize  # imports numpy, which reading does not need
 
     return serialize(model)
 
@@ -195,8 +195,8 @@ class _Reader:
         return op
 
     def _read_graph_references(self, raw: Any, where: str) -> dict[str, list[Graph]]:
-        """The graphs that the two options tables of an operator refer to. -1 (no graph) stays in
-        the options."""
+        """The graphs to which the two options tables of an operator refer. An index of -1 (no
+        graph) stays in the options."""
         called: dict[str, list[Graph]] = {}
         for options in (raw.builtinOptions, raw.builtinOptions2):
             for name in schema.graph_fields(options):
@@ -231,8 +231,8 @@ class _Reader:
 
 
 def _blank(raw: Any, *fields: str) -> None:
-    """Empty managed vectors of `raw`. None stays None, so that a vector that is absent is not
-    written as an empty one."""
+    """Empty managed vectors of `raw`. A vector that is None stays None, so that an absent vector is
+    not written as an empty one."""
     for name in fields:
         if getattr(raw, name) is not None:
             setattr(raw, name, ())

@@ -1,4 +1,4 @@
-"""The text form of a model: one operator a line, with shapes, types and bytes.
+"""The text form of a model: one operator per line, with shapes, types and bytes.
 
 The form is stable: golden tests compare it, and `inspect --text` prints it. Tensors are numbered
 per graph in order of first appearance, so that renaming or dropping unused tensors changes little.
@@ -6,8 +6,8 @@ per graph in order of first appearance, so that renaming or dropping unused tens
     graph 'main' (%0: int8[1,96,96,3]) -> (%5)
       %1: int8[1,48,48,8] 18432B = CONV_2D(%0, #int8[8,3,3,3], #int32[8])
 
-A tensor that no operator writes, because the plan lays it over others, is a VIEW where it is first
-needed.
+A tensor that no operator writes, because the plan lays it over others, is printed as VIEW before
+the operator that first needs it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _graph_lines(graph: Graph) -> list[str]:
 
 
 def _view_lines(needed: Iterable[Tensor], numbers: dict[Tensor, int]) -> Iterator[str]:
-    """A line for each tensor that is needed and was written by none of the lines before."""
+    """A line for each needed tensor that no line before has numbered."""
     for t in needed:
         if t not in numbers and not t.is_constant and not t.is_variable:
             yield f"  {_result(t, numbers)} = VIEW"

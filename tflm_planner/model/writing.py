@@ -1,4 +1,4 @@
-"""IR -> bytes: references become indices again. `serde` reads; this is its other half."""
+"""Writes a model: turns references back into indices. `serde` reads models."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _ModelWriter:
         self._external: list[tuple[Any, tuple[str, str], schema.Bytes]] = []
 
     def bytes(self) -> bytes:
-        """The file: the flatbuffer, then the external buffers, each at a multiple of 16."""
+        """The file: the flatbuffer, then the external data, each at a multiple of 16 bytes."""
         raw = self._raw_model()
         packed = build.pack(raw, self._model.file_size)
         if not self._external:
@@ -62,8 +62,8 @@ class _ModelWriter:
         return raw
 
     def _place_behind(self, owner: Any, fields: tuple[str, str], data: schema.Bytes) -> None:
-        """Register data that goes behind the flatbuffer. Its offset is known only when the
-        flatbuffer is packed; until then a unique number stands in its place."""
+        """Register data that is stored after the flatbuffer. Its offset is known only when the
+        flatbuffer is packed; until then a unique number takes its place."""
         self._external.append((owner, fields, data))
         setattr(owner, fields[0], ALIGNMENT * len(self._external))
         setattr(owner, fields[1], int(data.size))

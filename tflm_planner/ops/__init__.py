@@ -1,4 +1,4 @@
-"""What operators mean; importing this package enters them all."""
+"""What operators mean. Importing this package registers the meaning of every known operator."""
 
 from tflm_planner.ops import flow, layout, pointwise, stateful
 from tflm_planner.ops.spec import OpSpec, Sharing, has_side_effects, sharings, spec_of

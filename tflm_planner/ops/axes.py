@@ -3,8 +3,8 @@
     CONV_2D   out (n, h, w, c)   n <- data n: Same    h <- data h: Slide    c <- filter 0: Same
                                  data c: summed up (a reduce axis)
 
-What is not linked depends on all of the operand. An operator without an entry has no links: it
-cannot be split. Source of the idea: MOTES, section 4.3. This module must not know memory.
+An axis that is not linked depends on the whole operand. An operator without an entry has no links:
+it cannot be split. Source of the idea: MOTES, section 4.3. This module must not know memory.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class AxisLink:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Result `result` reads indices `indices` of axis `axis` of operand `operand`, and no other,
-    whatever part of it is computed."""
+    """Result `result` reads only the indices `indices` of axis `axis` of operand `operand`,
+    whichever part of the result is computed."""
 
     operand: int
     axis: int
@@ -47,20 +47,21 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class AxisMap:
-    """links: axes that correspond. reduces: (operand, axis) over which results are summed up;
-    its pairs of one operator are one reduce axis. picks: axes of which a fixed part is read."""
+    """links: axes that correspond. reduces: pairs (operand, axis) of the axes over which a result
+    is summed up; all pairs of one operator are the same reduce axis. picks: axes of which a fixed
+    part is read."""
 
     links: tuple[AxisLink, ...] = ()
     reduces: tuple[tuple[int, int], ...] = ()
     picks: tuple[Pick, ...] = ()
 
     def links_of(self, out_axis: int, result: int = 0) -> list[AxisLink]:
-        """What an axis of a result follows."""
+        """The operand axes that an axis of a result follows."""
         return [k for k in self.links if k.out_axis == out_axis and k.result == result]
 
 
 def axis_map(op: Op) -> AxisMap:
-    """The map of an operator; an empty one where nothing can be split."""
+    """The axis map of an operator; an empty map if the operator cannot be split."""
     rule = _RULES.get(op.kind)
     if rule is None or not op.outputs or not op.operands() or op.graphs or is_hybrid(op):
         return AxisMap()
@@ -71,8 +72,8 @@ def axis_map(op: Op) -> AxisMap:
 
 
 def _refers_to_axes(axis_links: AxisMap, op: Op) -> bool:
-    """Whether the tensors have all axes that are named: not those of an operator whose constants
-    and shapes contradict each other, which no runtime runs."""
+    """Whether the tensors have all axes that the map names. They do not if the constants and shapes
+    of an operator contradict each other; no runtime runs such an operator."""
     operands = [len(shape_of(t)) for t in op.inputs]
     results = [len(shape_of(t)) for t in op.outputs]
     read_axes = [(k.operand, k.axis) for k in (*axis_links.links, *axis_links.picks)]
@@ -82,7 +83,7 @@ def _refers_to_axes(axis_links: AxisMap, op: Op) -> bool:
 
 
 def shape_of(tensor: Tensor | None) -> tuple[int, ...]:
-    """The shape; that of a scalar where there is none."""
+    """The shape of a tensor; that of a scalar if there is no tensor or no shape."""
     return () if tensor is None else tensor.shape or ()
 
 
@@ -112,7 +113,7 @@ def _bias(op: Op, operand: int, out_axis: int) -> list[AxisLink]:
 
 
 def _element_wise(op: Op) -> AxisMap:
-    """Every operand broadcasts to the result, axes counted from the last."""
+    """Every operand broadcasts to the result; axes are matched from the last one."""
     out = shape_of(op.outputs[0])
     links: list[AxisLink] = []
     for i, operand in enumerate(op.inputs):
@@ -125,7 +126,7 @@ def _element_wise(op: Op) -> AxisMap:
 
 
 def _each_row(op: Op) -> AxisMap:
-    """Every row of the last axis by itself."""
+    """Each row along the last axis is computed separately."""
     last = len(shape_of(op.outputs[0])) - 1
     return AxisMap(tuple(k for k in _element_wise(op).links if k.out_axis != last))
 
@@ -170,7 +171,7 @@ def _split(op: Op) -> AxisMap:
 
 
 def _map_of_pack(op: Op) -> AxisMap:
-    """Operands side by side along a new axis, which no operand has."""
+    """The operands are stacked along a new axis, which no operand has."""
     axis = op.options.axis % max(len(shape_of(op.outputs[0])), 1)
     ranks = [len(shape_of(t)) for t in op.inputs]
     links = [AxisLink(i, a, a + (a >= axis)) for i, rank in enumerate(ranks) for a in range(rank)]
@@ -195,7 +196,7 @@ def _map_of_slice(op: Op) -> AxisMap:
 
 
 def _map_of_strided_slice(op: Op) -> AxisMap:
-    """One index in each stride; axes of which one index is taken may vanish."""
+    """One index per stride; an axis of which a single index is taken may be removed."""
     strides = strides_of(op)
     if strides is None:
         return AxisMap()
@@ -210,8 +211,8 @@ def _map_of_strided_slice(op: Op) -> AxisMap:
 
 
 def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
-    """Of each axis of STRIDED_SLICE's operand: first index, stride, whether the axis vanishes.
-    None where that is not known, new axes are made, or an axis is read backwards."""
+    """For each axis of the operand of STRIDED_SLICE: the first index, the stride, and whether the
+    axis is removed. None if that is unknown, new axes are added, or an axis is read backwards."""
     begin, strides = integers(op.inputs[1]), integers(op.inputs[3]) if len(op.inputs) > 3 else None
     shape = shape_of(op.inputs[0])
     if begin is None or strides is None or not len(shape) == len(begin) == len(strides):
@@ -232,7 +233,7 @@ def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
 
 
 def _map_of_reshape(op: Op) -> AxisMap:
-    """Axes that stay apart: of the same size, with as many elements before them."""
+    """Links axes that the reshape leaves intact: same size, same number of elements before them."""
     source, out = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     links = [
         AxisLink(0, i, j)
@@ -256,7 +257,7 @@ def _map_of_fully_connected(op: Op) -> AxisMap:
     rows = range(len(out) - 1) if data[:-1] == out[:-1] else ()
     links = [AxisLink(0, a, a) for a in rows]
     last = len(out) - 1
-    # Operands that are flattened on the way have no axis to sum up over.
+    # Operands that the operator flattens first have no single axis to sum up over.
     apart = data[-1:] == shape_of(op.inputs[1])[1:]
     reduces = ((0, len(data) - 1), (1, 1)) if apart else ()
     return AxisMap((*links, AxisLink(1, 0, last), *_bias(op, 2, last)), reduces)
@@ -294,7 +295,7 @@ def _map_of_reduction(op: Op) -> AxisMap:
 
 
 def _transposed_convolution(op: Op) -> AxisMap:
-    """Operands: result's shape, filter (Co, Kh, Kw, Ci), data, bias."""
+    """Operands: shape of the result, filter (Co, Kh, Kw, Ci), data, bias."""
     if any(len(shape_of(t)) != 4 for t in (*op.inputs[1:3], op.outputs[0])):
         return AxisMap()
     kernel, out = (shape_of(t) for t in (op.inputs[1], op.outputs[0]))
@@ -308,7 +309,7 @@ def _transposed_convolution(op: Op) -> AxisMap:
 
 
 def _map_of_resize(op: Op) -> AxisMap:
-    """Batch, channels, and rows and columns where tiles can have the ratio of the whole."""
+    """Batch and channels; rows and columns if tiles can be resized by the ratio of the whole."""
     if any(len(shape_of(t)) != 4 for t in (op.inputs[0], op.outputs[0])):
         return AxisMap()
     links = [AxisLink(0, 0, 0), AxisLink(0, 3, 3)]
@@ -324,7 +325,7 @@ ELEMENT_WISE = frozenset({
     "RELU_N1_TO_1", "RELU_0_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "PRELU", "ELU",
     "QUANTIZE", "DEQUANTIZE", "ABS", "NEG", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "ADD_N",
 })  # fmt: skip
-"""Kinds that compute each element from the elements at the same place."""
+"""Kinds that compute each element from the operands' elements at the same index."""
 ROW_WISE = frozenset({"SOFTMAX"})
 """Kinds that compute each row along the last axis from that row alone."""
 
@@ -354,4 +355,4 @@ _OPERANDS = {
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), 2),
     **dict.fromkeys(("SPLIT_V", "TRANSPOSE_CONV"), 3),
 }
-"""Operands that a rule reads, where it is not one."""
+"""Number of operands that a rule reads, for rules that read more than one."""

@@ -1,4 +1,4 @@
-"""How one axis of a result follows one axis of an operand: which part it reads for a part of it.
+"""How an axis of a result follows an axis of an operand: which operand range a result range reads.
 
     Slide   result |..i..|   reads   operand |..i*stride-pad .. + reach..|
 
@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from tflm_planner.ops.resize import Resize
 
 Range = tuple[int, int]
-"""Half-open: from, to."""
+"""A half-open range: first index, index after the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Result index i comes from operand index i + shift, where the operand has one."""
+    """Result index i comes from operand index i + shift, if the operand has that index."""
 
     shift: int = 0
 
     def needs(self, wanted: Range, size: int) -> Range:
-        """The operand's range (of `size`) that a range of the result reads."""
+        """The range of an operand axis of `size` indices that the range `wanted` of the result
+        reads."""
         return max(wanted[0] + self.shift, 0), min(wanted[1] + self.shift, size)
 
 
@@ -38,7 +39,7 @@ class Slide:
 
     @property
     def reach(self) -> int:
-        """Operand indices from the first to the last that one window touches."""
+        """Number of operand indices from the first to the last one that a window covers."""
         return (self.kernel - 1) * self.dilation + 1
 
     def needs(self, wanted: Range, size: int) -> Range:
@@ -47,7 +48,7 @@ class Slide:
         return max(low, 0), min(high, size)
 
     def unclipped_range(self, wanted: Range) -> Range:
-        """The range with what lies in the padding."""
+        """The operand range including the part that lies in the padding."""
         low = wanted[0] * self.stride - self.pad
         return low, (wanted[1] - 1) * self.stride - self.pad + self.reach
 
@@ -84,7 +85,7 @@ class Stretch:
     resize: Resize
 
     def needs(self, wanted: Range, size: int) -> Range:
-        """See `Same.needs`; at most two more than are read."""
+        """See `Same.needs`; the range has at most two indices more than are read."""
         ratio = self.resize.ratio
         low, high = math.floor(wanted[0] * ratio), math.ceil((wanted[1] - 1) * ratio)
         return max(low - 1, 0), min(high + 3, size)
@@ -93,4 +94,4 @@ class Stretch:
 Rule = Same | Slide | Repeat | Scatter | Stretch
 
 SAME = Same()
-"""As it is, without a shift."""
+"""The same index in operand and result: no shift."""

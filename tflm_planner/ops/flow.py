@@ -1,7 +1,7 @@
-"""WHILE: its results start as its operands, and end as its body's outputs.
+"""WHILE: its results start as copies of its operands and end as the outputs of its body.
 
-The copies between them are skipped where both lie at one address. What more can lie there, inside
-the graphs that it runs, is for `tflm.control_flow` to say.
+A copy is skipped if its source and destination lie at the same address. `tflm.control_flow` says
+which tensors inside the called graphs can also lie there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def steady(op: Op, variable: int) -> bool:
-    """Whether a WHILE's body hands a variable on as it got it."""
+    """Whether the body of a WHILE returns a variable unchanged."""
     bodies = op.graphs.get(BODY, [])
     if len(bodies) != 1 or max(variable, 0) >= min(len(bodies[0].inputs), len(bodies[0].outputs)):
         return False

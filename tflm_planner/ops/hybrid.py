@@ -1,7 +1,7 @@
-"""Operators of float data and integer weights, as dynamic range quantisation leaves them.
+"""Operators with float data and integer weights, which dynamic range quantisation produces.
 
-Their kernels quantise the data while they run, by a scale that they take from all of it: a part of
-the data has another scale, so that nothing computed from a part is exact.
+Their kernels quantise the data at run time, with a scale computed from all of the data. A part of
+the data gets another scale, so a result computed from a part is not bit-exact.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _WEIGHTS = {
     **{kind: roles.weights for kind, roles in PRODUCTS.items()},
     **dict.fromkeys(("BATCH_MATMUL", "SVDF"), 1),
 }
-"""Which operand the weights are."""
+"""Index of the weights among the operands."""
 
 
 def is_hybrid(op: Op) -> bool:
-    """Whether `op` scales float data by all of them."""
+    """Whether `op` quantises float data at run time, with a scale computed from all of it."""
     at = _WEIGHTS.get(op.kind)
     weights = op.inputs[at] if at is not None and len(op.inputs) > at else None
     if weights is None or weights.type_name not in _INTEGERS:

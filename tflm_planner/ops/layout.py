@@ -1,7 +1,7 @@
 """Operators that only move data: a result holds the same bytes as (part of) an operand.
 
-Along the outermost axis that is not 1 a part is one run of bytes, so it can be a view: the
-kernel then copies each byte onto itself.
+If all axes before an axis have length 1, a part along that axis is one contiguous run of bytes, so
+it can be a view: the kernel then copies each byte onto itself.
 
     CONCATENATION on the outermost axis:   | a | b | c |   a, b, c at their final places in out
     SPLIT, UNPACK, SLICE:                  | x | y | z |   x, y, z inside the operand
@@ -19,20 +19,21 @@ from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def _same_bytes(op: Op) -> Iterator[Sharing]:
-    """Also LiteRT keeps RESHAPE's result in its operand, but computes in place there though the
-    operand is still needed: `transforms.reorder` keeps the order that this relies on."""
+    """LiteRT also keeps the result of RESHAPE in the memory of its operand, even if the operand is
+    still needed. `transforms.reorder` keeps the operator order with which that is safe."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.nbytes == result.nbytes and operand.type == result.type:
         yield Sharing(operand, result, distance=0, exclusive=True, same_bytes=True)
 
 
 def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
-    """Whether all axes before `axis` are 1, so that parts along it are runs of bytes."""
+    """Whether all axes before `axis` have length 1, so that a part along it is contiguous."""
     return 0 <= axis < len(shape) and math.prod(shape[:axis]) == 1
 
 
 def _views_of_concatenation(op: Op) -> Iterator[Sharing]:
-    """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
+    """CONCATENATION joins along an existing axis, PACK along a new one. The `axis` option of both
+    is an axis of the result."""
     (out,) = op.outputs
     shape = out.shape or ()
     if op.options.activation:
@@ -61,7 +62,7 @@ def _split(op: Op) -> Iterator[Sharing]:
 
 
 def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
-    """STRIDED_SLICE in steps of one, with its limits written out."""
+    """STRIDED_SLICE with strides of one and explicit begin and end."""
     begin, end, steps = (integers(t) for t in op.operands()[1:4])
     shape = op.operands()[0].shape or ()
     options = op.options
@@ -87,7 +88,7 @@ def _views_of_slice(op: Op) -> Iterator[Sharing]:
 
 
 def _part(container: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
-    """`part` is the box of `container` that starts at `begin`."""
+    """The sharing of a `part` that is the box of `container` starting at `begin`, if contiguous."""
     shape, part_shape = container.shape or (), part.shape or ()
     if len(begin) != len(shape) or len(part_shape) != len(shape):
         return
@@ -107,7 +108,7 @@ def _part(container: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing
 def _parts_of(
     container: Tensor, parts: list[Tensor], *, parts_are_operands: bool
 ) -> Iterator[Sharing]:
-    """The parts lie one behind the other in `container`."""
+    """The sharings of parts that lie one after the other in `container`."""
     if sum(p.nbytes for p in parts) != container.nbytes or any(
         p.type != container.type for p in parts
     ):
@@ -122,8 +123,8 @@ def _parts_of(
 
 
 def consecutive_rows(op: Op) -> tuple[int, int] | None:
-    """(first, count) of the rows that a GATHER takes, where they are known, follow each other,
-    and lie along the outermost axis."""
+    """(first, count) of the rows that a GATHER takes. None unless they are constant, consecutive,
+    and taken along the outermost axis."""
     operands = op.operands()
     if len(operands) != 2 or len(op.outputs) != 1 or op.options.is_absent:
         return None
@@ -156,7 +157,7 @@ def _size(shape: tuple[int, ...], axis: int) -> int:
 
 
 def _views_of_gather(op: Op) -> Iterator[Sharing]:
-    """One copy for each row."""
+    """The kernel copies each row once, onto itself if the result is a view."""
     rows = consecutive_rows(op)
     if rows is not None:
         container, part = op.operands()[0], op.outputs[0]
@@ -165,7 +166,7 @@ def _views_of_gather(op: Op) -> Iterator[Sharing]:
 
 
 def _views_of_update(op: Op) -> Iterator[Sharing]:
-    """DYNAMIC_UPDATE_SLICE: the operand is copied only where the result lies elsewhere."""
+    """DYNAMIC_UPDATE_SLICE: the kernel copies the operand only if the result lies elsewhere."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.shape == result.shape and operand.type == result.type:
         yield Sharing(operand, result, distance=0, exclusive=True)

@@ -1,4 +1,4 @@
-"""Multiply-accumulates of operators, from their shapes alone."""
+"""Multiply-accumulates of operators, computed from their shapes alone."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def macs(op: Op) -> int:
 
 
 def total_macs(ops: Sequence[Op] | Iterator[Op]) -> int:
-    """Multiply-accumulates of operators that run once each."""
+    """Multiply-accumulates of operators, each of which runs once."""
     return sum(macs(op) for op in ops)

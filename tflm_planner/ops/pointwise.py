@@ -1,7 +1,7 @@
-"""Operators that compute each element from the elements at the same place.
+"""Operators that compute each element from the operands' elements at the same index.
 
-Their kernels read element i before they write element i, in every library read so far, so the
-result may lie exactly on an operand of the same type and shape.
+In every kernel library examined so far, their kernels read element i before they write element i,
+so the result may lie exactly on an operand of the same type and shape.
 """
 
 from __future__ import annotations

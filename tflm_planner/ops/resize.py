@@ -1,11 +1,11 @@
-"""Which operand rows each row of a resized image is made of, bit by bit as the kernels find them.
+"""From which operand rows each row of a resized image is computed, bit-exact as in the kernels.
 
-    result   0   1   2   3   4   5        bilinear, twice as large: row 3 is row 1 and row 2,
-    operand  0       1       2            half of each
+    result   0   1   2   3   4   5        bilinear, twice as large: row 3 is half of operand row 1
+    operand  0       1       2            plus half of operand row 2
 
-Kernels take the ratio of both sizes, rounded, so a tile computes the same only where its own
-sizes lead to the same rows and weights: `Resize.taps` says what they lead to. Source:
-tflite-micro, reference/resize_bilinear.h and resize_nearest_neighbor.h. It must not know tiles.
+Kernels round the ratio of both sizes. So a tile computes the same values only if the ratio of its
+own sizes leads to the same rows and weights, which `Resize.taps` returns. Source: tflite-micro,
+reference/resize_bilinear.h and resize_nearest_neighbor.h. It must not know tiles.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ else:
 
 Sampling = Literal["nearest", "bilinear", "bilinear float"]
 Taps = tuple[int, int, Fraction]
-"""Operand rows below and above, and the weight of the one above."""
+"""Lower operand row, upper operand row, and the weight of the upper one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """One axis that is resized: `size` rows to `out` rows."""
+    """The resizing of one axis from `size` to `out` rows."""
 
     sampling: Sampling
     align_corners: bool
@@ -40,15 +40,16 @@ class Resize:
 
     @property
     def ratio(self) -> Fraction:
-        """Operand rows for a row of the result."""
+        """Operand rows per row of the result."""
         if self.align_corners and self.out > 1:
             return Fraction(self.size - 1, self.out - 1)
         return Fraction(self.size, self.out)
 
     @property
     def has_exact_cuts(self) -> bool:
-        """Whether parts of the result can be computed from parts of the operand: some inner row
-        lies exactly on an operand row, and rounding the ratio does not make places drift."""
+        """Whether parts of the result can be computed exactly from parts of the operand: some inner
+        row lies exactly on an operand row, and the rounding of the ratio does not add up over
+        rows."""
         if self.ratio.denominator >= self.out:
             return False
         if self.sampling == "nearest":
@@ -58,8 +59,8 @@ class Resize:
         return all(self.taps(row) is not None for row in range(self.out))
 
     def taps(self, row: int) -> Taps | None:
-        """What a row of the result is made of; None where floating point would round, as other
-        compilers may round otherwise."""
+        """The operand rows and weight of a row of the result. None if floating point would round:
+        code from other compilers may round differently."""
         if self.sampling == "nearest":
             return self._nearest(row), self._nearest(row), Fraction(0)
         if self.sampling == "bilinear":
@@ -77,7 +78,7 @@ class Resize:
         return max(min(nearest, self.size - 1), 0)
 
     def _bilinear(self, row: int) -> Taps:
-        """Fixed point with ten bits after the point."""
+        """Fixed point with ten fractional bits."""
         one = 1 << 10
         size, divisor = self.size, self.out
         if self.align_corners and self.out > 1:
@@ -87,7 +88,7 @@ class Resize:
         lower = max(place // one, 0)
         upper = min((place + one - 1) // one, self.size - 1)
         weight = Fraction(place - one * lower, one)
-        # The weights of one row add up to 1 exactly, whatever they are.
+        # The weights of a row always add up to exactly 1.
         return lower, upper, Fraction(0) if lower == upper else weight
 
     def _bilinear_float(self, row: int) -> Taps | None:
@@ -116,7 +117,7 @@ _SAMPLING: dict[tuple[str, str], Sampling] = {
 
 
 def resize_of(op: Op, axis: int) -> Resize | None:
-    """How an operator resizes axis 1 or 2; None for others, and for what is not known."""
+    """How an operator resizes axis 1 or 2; None for other operators and unknown forms."""
     data, result = op.inputs[0], op.outputs[0]
     sampling = _SAMPLING.get((op.kind, result.type_name))
     if sampling is None or data is None or len(data.shape or ()) != 4 or op.options.is_absent:

@@ -1,6 +1,6 @@
-"""Which operand of an operator is its data, its weights, its bias, its axis: the places, once.
+"""At which index an operator has its data, weights, bias and axis operands; defined only here.
 
-An operator that is not here has its data first, or no part of the package asks.
+An operator that is not listed has its data first, or no part of the package needs its roles.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class ProductRoles(NamedTuple):
-    """Places of the operands of a sum of products."""
+    """Operand indices of an operator that computes sums of products."""
 
     data: int
     weights: int
@@ -23,18 +23,18 @@ PRODUCTS = {
     "FULLY_CONNECTED": _PLAIN,
     "TRANSPOSE_CONV": ProductRoles(2, 1, 3),
 }
-"""Kinds that sum up data times constant weights, and add a bias."""
+"""Kinds that multiply data by constant weights, sum up, and add a bias."""
 
 
 class SplitRoles(NamedTuple):
-    """Places of the operands of a split that say what is cut, and along which axis."""
+    """Operand indices of a split: the axis along which it splits, and the data that it splits."""
 
     axis: int
     data: int
 
 
 SPLITS = {"SPLIT": SplitRoles(0, 1), "SPLIT_V": SplitRoles(2, 0)}
-"""Kinds whose results are the parts of their data, one behind the other."""
+"""Kinds whose results are consecutive parts of their data."""
 
 PADS = "PAD", "PADV2"
 """Kinds that add elements around their data, by a table of how many; PADV2 says which, PAD adds

@@ -1,7 +1,7 @@
-"""What an operator means, as far as passes need it. One entry an operator.
+"""What an operator means, as far as passes need it: one entry per operator kind.
 
-An operator without an entry is *unknown*: it is carried, ordered and packed, never split and
-never made to share memory, and its order against other unknown operators is kept.
+An operator without an entry is *unknown*: it is kept, ordered and placed, but never split and
+never made to share memory, and its order relative to other unknown operators is kept.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tflm_planner.model.schema import operator_names
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Every kernel library computes the right bits when `result` lies exactly `distance` bytes
-    above `operand` (below, when negative) and the operand is not needed afterwards.
+    """With every kernel library, the result is correct if `result` lies exactly `distance` bytes
+    above `operand` (below, if negative) and the operand is not needed afterwards.
 
-    `exclusive`: the result can use the memory of one such operand only (in-place ADD); otherwise
-    several hold at once (the parts of a CONCATENATION). `same_bytes`: the two then hold the same
-    bytes wherever they overlap, so that the operand may also be needed afterwards.
+    `exclusive`: the result can take the memory of only one such operand (in-place ADD); otherwise
+    several sharings can be used together (the parts of a CONCATENATION). `same_bytes`: both tensors
+    hold the same bytes wherever they overlap, so the operand may still be needed afterwards.
     """
 
     operand: Tensor
@@ -35,10 +35,10 @@ SharingRule = Callable[[Op], Iterator[Sharing]]
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """sharing: where results may lie in operands; asked only of operators with at least
-    `operands` inputs (none omitted), one result unless `many_results`, and options if
-    `needs_options`. has_state: reads or writes something that is not among its tensors
-    (resource variables), so its order against its like must be kept."""
+    """sharing: yields where results may lie in operands. It is called only for operators that have
+    at least `operands` inputs (none omitted), one result unless `many_results` is set, and options
+    if `needs_options` is set. has_state: the operator reads or writes something that is not among
+    its tensors (resource variables), so its order relative to other such operators must be kept."""
 
     sharing: SharingRule | None = None
     operands: int = 1
@@ -47,7 +47,7 @@ class OpSpec:
     has_state: bool = False
 
     def fits(self, op: Op) -> bool:
-        """Whether `op` has the operands, results and options that its rule counts on."""
+        """Whether `op` has the operands, results and options that the sharing rule relies on."""
         return (
             len(op.inputs) >= self.operands
             and None not in op.inputs
@@ -62,22 +62,22 @@ _PLAIN = OpSpec()
 
 
 def register(spec: OpSpec, *kinds: str) -> None:
-    """Enter `spec` for operators of these kinds."""
+    """Register `spec` for operators of these kinds."""
     for kind in kinds:
         assert kind not in _SPECS, f"{kind} has two entries"
         _SPECS[kind] = spec
 
 
 def spec_of(op: Op) -> OpSpec:
-    """The entry of an operator; a stateless one without sharing for builtins not entered."""
+    """The entry of an operator. A kind without an entry gets a stateless one without sharing."""
     return _SPECS.get(op.kind, _PLAIN)
 
 
 def has_side_effects(op: Op) -> bool:
-    """Whether its order against other operators with side effects must be kept.
+    """Whether the order of `op` relative to other operators with side effects must be kept.
 
-    So for operators with state, control flow and calls (their bodies may have state), writers
-    of variables, custom operators and builtins this schema does not name.
+    That holds for operators with state, control flow and calls (their bodies may have state),
+    writers of variables, custom operators, and builtins that this schema does not name.
     """
     return (
         spec_of(op).has_state
@@ -90,7 +90,7 @@ def has_side_effects(op: Op) -> bool:
 
 
 def sharings(op: Op) -> Iterator[Sharing]:
-    """Where results of `op` may lie in its operands, as far as the operator itself goes."""
+    """Where results of `op` may lie in its operands, as far as the operator itself permits it."""
     spec = spec_of(op)
     if spec.sharing is not None and spec.fits(op):
         yield from spec.sharing(op)

@@ -25,7 +25,7 @@ POOLS = "AVERAGE_POOL_2D", "MAX_POOL_2D"
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
 """Axes of an image tensor."""
 _KNOWN = 1 << 14
-"""Windows that are remembered: tilings are made of few."""
+"""Largest number of cached windows; tilings have few different ones."""
 _ELEMENT = {"int8": 1, "int16": 2, "float32": 4}
 
 
@@ -33,8 +33,9 @@ _ELEMENT = {"int8": 1, "int16": 2, "float32": 4}
 class WindowGeometry:
     """How a window slides over images; all pairs are (height, width).
 
-    channels: of input and output. pad: rows above and columns left of the image; what lies right
-    and below follows. An operator may ask for a geometry that TFLM does not run: see `Window`.
+    channels: of input and output. pad: rows above and columns left of the image; the padding below
+    and to the right follows from the sizes. An operator may have a geometry that TFLM does not run:
+    see `Window`.
     """
 
     batch: int
@@ -48,7 +49,7 @@ class WindowGeometry:
 
     @property
     def undilated(self) -> bool:
-        """Whether no dilation is asked for."""
+        """Whether the dilation is 1 in both directions."""
         return self.dilation == (1, 1)
 
 
@@ -56,9 +57,9 @@ class WindowGeometry:
 class Window(WindowGeometry):
     """A sliding window that TFLM runs.
 
-    Channels come in `groups`: outputs of a group depend on the inputs of the same group only (1
-    for a plain convolution, Ci for depthwise ones and pools). element: bytes of an element of
-    input and output.
+    Channels are divided into `groups`: outputs of a group depend only on the inputs of that group
+    (1 group for a plain convolution, Ci groups for depthwise convolutions and pools). element:
+    bytes of an element of input and output.
     """
 
     groups: int
@@ -76,13 +77,13 @@ class Window(WindowGeometry):
 
     @property
     def depthwise(self) -> bool:
-        """Whether each input channel is a group by itself."""
+        """Whether each input channel is its own group."""
         return self.groups == self.channels[0]
 
 
 @lru_cache(maxsize=_KNOWN)
 def low_padding(size: int, kernel: int, stride: int, dilation: int, valid: bool) -> int:
-    """Rows before the first one, as TFLM's ComputePaddingHeightWidth has them."""
+    """Padding rows before the first row, as TFLM's ComputePaddingHeightWidth computes them."""
     reach = (kernel - 1) * dilation + 1
     covered = size + stride - (reach if valid else 1)
     steps = covered // stride if stride > 0 else 0
@@ -96,7 +97,8 @@ def low_paddings(
     dilation: tuple[int, int],
     valid: bool,
 ) -> tuple[int, int]:
-    """Rows above and columns left of an image; of `image` and `kernel` the first two count."""
+    """Padding rows above and columns left of an image. Only the first two values of `image` and
+    `kernel` are read."""
     return (
         low_padding(image[0], kernel[0], stride[0], dilation[0], valid),
         low_padding(image[1], kernel[1], stride[1], dilation[1], valid),
@@ -106,17 +108,17 @@ def low_paddings(
 def window_of(op: Op) -> Window | None:
     """The window of CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D or MAX_POOL_2D.
 
-    None for other operators and for forms that TFLM's kernels do not run as such: dynamic
-    filters or biases, ranks other than 4, types that differ between input and output, hybrid
-    operators, an output that is larger than TFLM computes (a smaller one, cut off below or at the
-    right, is fine).
+    None for other operators and for forms that TFLM's kernels do not run as such: dynamic filters
+    or biases, ranks other than 4, different types of input and output, hybrid operators, and an
+    output that is larger than what TFLM computes (a smaller one, cut off at the bottom or right, is
+    allowed).
     """
     data = op.inputs[0] if op.inputs else None
     return None if data is None or data.is_constant else sliding_window(op)
 
 
 def sliding_window(op: Op) -> Window | None:
-    """As `window_of`, also where the image is a constant."""
+    """As `window_of`, but the image may also be a constant."""
     reader = _READERS.get(op.kind)
     if reader is None or op.options.is_absent or len(op.outputs) != 1 or not op.inputs:
         return None
@@ -133,8 +135,8 @@ def sliding_window(op: Op) -> Window | None:
 
 
 def in_rows(op: Op) -> bool:
-    """Whether `op` is a 1x1 convolution over images of one row with a stride in height, which
-    there means nothing: as `transforms.spelling` writes one."""
+    """Whether `op` is a 1x1 convolution over images of one row with a stride in height, which has
+    no effect on one row. `transforms.spelling` writes such convolutions."""
     window = window_of(op) if op.kind == "CONV_2D" else None
     if window is None or window.groups != 1 or window.input != window.output:
         return False
@@ -181,7 +183,7 @@ _READERS = {
     **dict.fromkeys(POOLS, _pool),
 }
 WINDOWS = frozenset(_READERS)
-"""The kinds that may have a window."""
+"""The kinds for which `window_of` may return a window."""
 
 
 def _filter_shape(op: Op) -> tuple[int, ...] | None:
@@ -214,7 +216,7 @@ def _geometry(
     groups: int,
     element: int,
 ) -> Window | None:
-    """Put together; None for a geometry that TFLM does not run."""
+    """The window of these sizes; None for a geometry that TFLM does not run."""
     batch, height, width, _ = data
     result_batch, *output, _ = result
     if batch != result_batch or min(*kernel, *stride, *dilation) < 1:

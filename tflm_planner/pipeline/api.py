@@ -58,7 +58,7 @@ from tflm_planner.report.document import Report, RungKind
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.support.files import check_writable, write_files
-from tflm_planner.support.interrupts import heeding
+from tflm_planner.support.interrupts import stop_on_ctrl_c
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Reason, Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
@@ -215,7 +215,7 @@ def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TileP
 def _search(stop: Stop) -> Generator[Stop]:
     """A context in which Ctrl-C ends searches by `stop`."""
     try:
-        with heeding(stop):
+        with stop_on_ctrl_c(stop):
             yield stop
     finally:
         compiling.abandon()

@@ -125,7 +125,7 @@ class HostRuntime:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ModelFigures:
     """The model before or after: its arena on the target, and the check on this machine. macs:
     multiply-accumulates of one inference, including all iterations of loops."""
 
@@ -260,9 +260,9 @@ class Report:
     """SHA-256 of the original file."""
     sha256_after: str
     """SHA-256 of the result."""
-    before: Side
+    before: ModelFigures
     """The original."""
-    after: Side
+    after: ModelFigures
     """The result."""
     limits: HeadLimits
     """Lower bounds of the head."""
@@ -338,11 +338,12 @@ class Report:
         return self.board is None or self.after.file_bytes <= self.board.flash
 
     @property
-    def fits(self) -> bool:
-        """Whether neither arena nor file is too large, as far as is known."""
+    def may_fit(self) -> bool:
+        """Whether neither arena nor file is known to be too large."""
         return self.within_budget and self.within_flash
 
     @property
-    def known_to_fit(self) -> bool:
-        """Whether it certainly fits, and can run."""
-        return self.fits and self.after.arena.bound != "at least" and not self.cannot_run
+    def fits(self) -> bool:
+        """Whether arena and file are within their limits beyond doubt, and the model can run. False
+        where the arena is only known as "at least"."""
+        return self.may_fit and self.after.arena.bound != "at least" and not self.cannot_run

@@ -1,5 +1,5 @@
-"""Child processes that Ctrl-C does not reach: a terminal tells every process of the foreground, and
-the parent alone is to decide what becomes of its children."""
+"""Child processes that Ctrl-C does not reach: a terminal interrupts every process in the
+foreground, but only the parent should decide what happens to its children."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from tflm_planner.support.forking import can_fork, fork_module
 
 
 class ChildProcess(Protocol):
-    """What a parent does with a child process: the part of `subprocess.Popen` that it uses."""
+    """The part of `subprocess.Popen` with which a parent controls a child process."""
 
     @property
     def stdin(self) -> IO[bytes] | None:
-        """Where the child reads."""
+        """The pipe to the child's stdin."""
         ...
 
     @property
     def stdout(self) -> IO[bytes] | None:
-        """Where the child writes."""
+        """The pipe from the child's stdout."""
         ...
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """The child's exit code, negative for a signal; None while the child runs."""
         ...
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it has ended. Raises subprocess.TimeoutExpired after
-        `timeout` seconds."""
+        """Wait for the child to end and return its exit code. Raises subprocess.TimeoutExpired
+        after `timeout` seconds."""
         ...
 
     def kill(self) -> None:
-        """End it."""
+        """End the child at once."""
         ...
 
 
@@ -43,8 +43,8 @@ def start_module(
     arguments: Sequence[str], errors: int | IO[bytes], imports: Sequence[str] = ()
 ) -> ChildProcess:
     """Start `python -m ARGUMENTS`, with pipes to its stdin and from its stdout. errors: where its
-    stderr goes. imports: modules that take long to import; where the system can fork, children with
-    equal imports are copies of one process that has imported them."""
+    stderr goes. imports: modules that take long to import; if the system can fork, children with
+    equal `imports` are copies of one process that has imported them."""
     if imports and can_fork():
         child = fork_module(arguments, errors, tuple(imports))
         if child is not None:

@@ -1,15 +1,16 @@
-"""Defaults that the command line, the Python interface and the options behind them share.
+"""Defaults that the command line, the Python interface and the option classes share.
 
-Each stands here once, and here because `tflm-plan --help` shows it without loading anything heavy.
+Each default is defined only here, so that `tflm-plan --help` can show it without importing numpy.
 """
 
 TARGET = "cortex-m4/cmsis-nn"
 SEED = 0
 INPUTS = 8
-"""Inputs to compare on each runtime."""
+"""Number of inputs with which outputs are compared on each runtime."""
 SLOWDOWN = 1.10
-"""Instructions that tiles and loops may take, relative to the original model."""
+"""Permitted instructions of a model with tiles and loops, relative to the original model."""
 STREAM_SLOWDOWN = 1.20
-"""Instructions of both halves of a model split for streamed input, relative to the original."""
+"""Permitted instructions of both halves of a model split for streamed input, relative to the
+original model."""
 WORKERS = 2
-"""Processes that evaluate tilings; the result does not depend on their number."""
+"""Number of processes that evaluate tilings; the result does not depend on it."""

@@ -1,7 +1,7 @@
-"""Modules that are imported when something of them is first used.
+"""Modules that are imported when one of their attributes is first used.
 
-numpy and the generated schema take longer to import than most arenas take to compute, and a browser
-has neither. So modules that need them for some of their functions only, say so:
+Importing numpy and the generated schema takes longer than computing most arenas, and a browser has
+neither. A module that needs one of them for only some of its functions writes:
 
     if TYPE_CHECKING:
         import numpy as np
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class _Deferred:
-    """Stands for a module; what was asked for once is an attribute, as fast as the module's own."""
+    """Stands for a module. An attribute is cached after its first use."""
 
     def __init__(self, name: str) -> None:
         self._name = name

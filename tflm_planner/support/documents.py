@@ -1,7 +1,7 @@
 """Documents: types from which a JSON document, its checks and its JSON schema all come.
 
     result --view--> Document --plain--> JSON types        what a program reads
-    Document --schema_of--> schema/*.schema.json           what it may rely on
+    Document --schema_of--> schema/*.schema.json           what that program may rely on
     TOML, JSON --parse--> Document                         what a user wrote
 
 It must not know what documents are about.
@@ -28,13 +28,13 @@ class Document(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def says(description: str, **limits: Any) -> msgspec.Meta:
-    """The meaning of a key, in `Annotated`, and the limits of its values (`ge`, `pattern`)."""
+    """The description of a key and the limits of its values (`ge`, `pattern`), for `Annotated`."""
     return msgspec.Meta(description=description, **limits)
 
 
 def view(result: object, kind: type[_T], **computed: object) -> _T:
-    """The attributes of a result that a document of this kind shows, by their names. computed:
-    fields that are no attributes of the result, or are shown otherwise."""
+    """The attributes of a result that a document of this kind shows, by name. computed: fields that
+    are not attributes of the result, or are shown with another value."""
     if not computed:
         return msgspec.convert(result, kind, from_attributes=True)
     values = {
@@ -49,7 +49,7 @@ def view(result: object, kind: type[_T], **computed: object) -> _T:
 def plain(document: Document) -> dict[str, Any]:
     """The document as dicts, lists, strings, numbers, booleans and None, checked against its type.
 
-    Names are as a model spells them, control characters too (JSON escapes them), but lone
+    Names keep the model's spelling, including control characters (JSON escapes them); lone
     surrogates, which UTF-8 cannot hold, become "?".
     """
     msgspec.convert(values := msgspec.to_builtins(document), type(document))
@@ -58,8 +58,8 @@ def plain(document: Document) -> dict[str, Any]:
 
 
 def parse(values: object, kind: type[_T], file: str) -> _T:
-    """The document in values that were read from a file. Raises UsageError, which says what is
-    wrong, at which place, and what is allowed there."""
+    """The document in values that were read from a file. Raises UsageError, whose message says what
+    is wrong, at which place, and what is permitted there."""
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
@@ -71,7 +71,7 @@ def parse(values: object, kind: type[_T], file: str) -> _T:
 
 
 def _choices(kind: Any, place: str) -> str:
-    """What may stand at a place ("target.core"), as the schema of the whole says it."""
+    """What is permitted at a place ("target.core"), from the schema of the whole document."""
     schema = schema_of(kind, "", "")
     definitions = schema["$defs"]
     for key in re.findall(r"\w+", place):
@@ -83,8 +83,8 @@ def _choices(kind: Any, place: str) -> str:
 
 
 def schema_of(kind: type[Document], title: str, identifier: str) -> dict[str, Any]:
-    """The JSON schema of a document, its parts under `$defs`, which need not say that they are
-    JSON: `Rung` for the class `RungJson`."""
+    """The JSON schema of a document. Its parts are under `$defs`, without the "Json" at the end of
+    their class names: `Rung` for the class `RungJson`."""
     _, components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     text = re.sub(r'("#/\$defs/\w+)Json"', r'\1"', json.dumps(components))
     parts = {name.removesuffix("Json"): part for name, part in json.loads(text).items()}

@@ -1,14 +1,14 @@
-"""Every way the tool can refuse, each with its process exit code.
+"""All errors with which the tool refuses, each with its process exit code.
 
-A message says what, where, why, and what to try. A plan over the budget is no error: its file is
-written, and the command line ends with exit code 3.
+A message says what is wrong, where, why, and what to try. A plan over the budget is no error: its
+file is written, and the command line returns exit code 3.
 """
 
 from __future__ import annotations
 
 
 class PlannerError(Exception):
-    """Base of all expected failures. Anything else that escapes is an internal error."""
+    """Base of all expected failures. Any other exception that escapes is an internal error."""
 
     exit_code = 1
 
@@ -27,13 +27,13 @@ class UsageError(PlannerError):
 
 
 class OutputsDifferError(PlannerError):
-    """The rewritten model computes something else. Nothing was written."""
+    """The rewritten model computes other outputs. Nothing was written."""
 
     exit_code = 4
 
 
 class WrongPlanError(PlannerError):
-    """The plan that a model carries would make TFLM refuse it, or compute something else."""
+    """The plan in a model would make TFLM refuse the model, or compute other outputs."""
 
     exit_code = 4
 

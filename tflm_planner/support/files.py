@@ -1,4 +1,4 @@
-"""Reading and writing files so that users get one clear line, and never half a file."""
+"""Reads and writes files; users get a one-line message on failure, and never a partial file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from tflm_planner.support.errors import ModelError, UsageError
 
 _TEMPORARY = ".tflm-plan."
-"""What names of temporary files begin with. The file's own name is no part of them: it may be as
-long as a folder allows."""
+"""Prefix of the names of temporary files. The file's own name is not part of them, because it may
+already be as long as a folder permits."""
 LARGEST_FILE = 1 << 30
-"""Bytes. No microcontroller model comes near; larger files are refused before they are read."""
+"""Bytes. No microcontroller model is nearly as large; larger files are refused unread."""
 
 
 def read_file(path: Path) -> bytes:
@@ -38,7 +38,7 @@ def read_file(path: Path) -> bytes:
 
 
 def holds(path: Path, data: bytes) -> bool:
-    """Whether a regular file with just these bytes is at `path`."""
+    """Whether there is a regular file at `path` that holds exactly these bytes."""
     try:
         return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
     except OSError:
@@ -52,8 +52,8 @@ def check_writable(
     inputs: tuple[Path, ...] = (),
     why: str = "choose another name",
 ) -> None:
-    """Raise UsageError unless a file may be written at `path`: its folder is there and writable, it
-    is none of `inputs`, and it does not exist yet or `force` is given. why: end of the message
+    """Raise UsageError unless a file may be written at `path`: its folder exists and is writable,
+    it is none of `inputs`, and it does not exist yet or `force` is given. why: end of the message
     about a file that exists: what to do, or what the file is."""
     try:
         _check_destination(path, force=force, inputs=inputs, why=why)
@@ -88,7 +88,7 @@ def _same_file(path: Path, other: Path) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """A folder at `path`, made unless it is there. UsageError when that cannot be."""
+    """Create a folder at `path` unless it exists. Raises UsageError if that is impossible."""
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
@@ -101,9 +101,9 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
-    """Write the files of one run: all of them, or none, and then what was there before stays.
+    """Write the files of one run: all of them, or none; in that case earlier files stay.
 
-    Each is written to a temporary file beside its path; they are renamed when all are complete.
+    Each is written to a temporary file beside its path; all are renamed after all are complete.
     """
     with ExitStack() as stack:
         replacements = [
@@ -121,8 +121,8 @@ def write_files(files: Mapping[Path, bytes]) -> None:
 
 @dataclass(frozen=True)
 class _Replacement:
-    """A complete temporary file and the path that it will get. before: a second name of the file
-    that is there now, if any."""
+    """A complete temporary file and its final path. before: a second name of the file that is now
+    at the final path, if there is one."""
 
     path: Path
     temporary: Path
@@ -146,7 +146,7 @@ class _Replacement:
 
 
 def _write_temporary(path: Path, data: bytes, stack: ExitStack) -> Path:
-    """A file with the data beside `path`, which is removed in the end unless it was renamed."""
+    """A temporary file with the data beside `path`; `stack` removes it unless it was renamed."""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_TEMPORARY, delete=False) as file:
             temporary = Path(file.name)
@@ -161,8 +161,8 @@ def _write_temporary(path: Path, data: bytes, stack: ExitStack) -> Path:
 
 
 def _keep(path: Path, stack: ExitStack) -> Path | None:
-    """A name under which the file at `path`, if there is one, stays when that is replaced. None
-    where the file system gives no second names; then it cannot be put back."""
+    """A second name for the file at `path`, if there is one, so that it survives when `path` is
+    replaced. None if the file system has no hard links; the file then cannot be restored."""
     second_name = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
     stack.callback(second_name.unlink, missing_ok=True)
     if os.path.lexists(path):
@@ -174,7 +174,7 @@ def _keep(path: Path, stack: ExitStack) -> Path | None:
 
 
 def _file_mode() -> int:
-    """The permissions a new file would get (temporary files are private)."""
+    """The permissions of a newly created file (those of temporary files are private)."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

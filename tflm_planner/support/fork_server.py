@@ -1,5 +1,5 @@
-"""The process that copies itself for each child: `python -m tflm_planner.support.fork_server SOCKET
-MODULES`; see `forking`."""
+"""The process that forks each child: `python -m tflm_planner.support.fork_server SOCKET MODULES`;
+see `forking`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from tflm_planner.support.forking import EXIT_CODE, MOST_BYTES, KillRequest, Sta
 
 @dataclass
 class _Children:
-    """Children that have not ended. status: token -> where the parent reads; pids: token -> id."""
+    """Children that have not ended. status: token -> descriptor of the pipe from which the parent
+    reads the exit code; pids: token -> process id."""
 
     status: dict[int, int] = field(default_factory=dict[int, int])
     pids: dict[int, int] = field(default_factory=dict[int, int])
 
     def add(self, token: int, pid: int, status: int) -> None:
-        """Note a child that was started."""
+        """Register a child that was started."""
         self.status[token], self.pids[token] = status, pid
 
     def reap(self) -> None:
-        """Tell the parent the exit codes of children that have ended."""
+        """Send the parent the exit codes of children that have ended."""
         for token, pid in list(self.pids.items()):
             ended, code = os.waitpid(pid, os.WNOHANG)
             if ended:
@@ -41,7 +42,7 @@ class _Children:
                 del self.pids[token]
 
     def kill(self, token: int) -> None:
-        """End a child, unless it has ended."""
+        """End a child unless it has ended already."""
         if token in self.pids:
             os.kill(self.pids[token], signal.SIGKILL)
 
@@ -52,11 +53,12 @@ class _Children:
 
 
 def _wake(*_: object) -> None:
-    """Nothing: that there is a handler is enough to be woken."""
+    """Does nothing: the handler's existence is enough for the signal to wake the server."""
 
 
 def _serve(channel: socket.socket) -> StartRequest | None:
-    """Serve until the parent ends. Returns the request to follow in a copy, None in the server."""
+    """Serve until the parent ends. Returns None in the server, and in a forked copy the request
+    that the copy has to carry out."""
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.signal(signal.SIGCHLD, _wake)
@@ -93,27 +95,27 @@ def _serve(channel: socket.socket) -> StartRequest | None:
 
 
 def _become(request: StartRequest, streams: Sequence[int]) -> None:
-    """In a copy: take the streams, the environment and the folder of the request."""
+    """In a forked copy: take the streams, environment, folder and arguments of the request."""
     os.setpgid(0, 0)
     for place, descriptor in enumerate(streams):
         os.dup2(descriptor, place)
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(request.environment)
-    tempfile.tempdir = None  # it is chosen by the environment
+    tempfile.tempdir = None  # the new environment decides it
     os.chdir(request.folder)
     sys.argv = list(request.arguments)
 
 
 def main() -> None:
-    """Import, serve, and in a copy run the module that is asked for."""
+    """Import the modules and serve; in a forked copy, run the requested module."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     for module in sys.argv[2:]:
-        with contextlib.suppress(Exception):  # the child will say what is wrong with it
+        with contextlib.suppress(Exception):  # the child reports the error when it imports it
             importlib.import_module(module)
     request = _serve(channel)
     if request is None:
-        os._exit(0)  # at once: whoever waits for the parent's end need not see another process
+        os._exit(0)  # at once: a process that waits for the parent need not wait for this one
     importlib.import_module(request.arguments[0]).main()
 
 

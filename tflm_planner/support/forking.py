@@ -1,14 +1,14 @@
-"""Children that are copies of one process, which has imported what they need.
+"""Children that are forked from one process, which has already imported their modules.
 
     parent                         `fork_server`                           child
       |-- pickled request, 4 pipes ->|-- fork ----------------------------->| in, out, errors
       |<-- exit code ----------------|<-- SIGCHLD --------------------------|
       |-- end of file -------------->| kills its children, ends
 
-To import numpy and a runtime takes half a second of processor time, a copy of a process that has
-them ten milliseconds; a proof needs four such processes. Only on Linux: elsewhere copies of a
-process are unsafe, or there are none. Unlike with `multiprocessing`, nothing of the parent's own
-main module is run again, so that a script needs no guard.
+Importing numpy and a runtime takes half a second of processor time; forking a process that has
+imported them takes ten milliseconds, and a proof needs four such processes. This works only on
+Linux: on other systems forking is unsafe or does not exist. Unlike with `multiprocessing`, the
+parent's main module does not run again, so a script needs no `__main__` guard.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ from pathlib import Path
 from typing import IO
 
 MOST_BYTES = 1 << 17
-"""Bytes of the longest request, which must be sent at once; a socket takes 200,000."""
+"""Largest size of a request, which must be sent in one message; a socket takes 200,000 bytes."""
 EXIT_CODE = struct.Struct("<i")
 _SECONDS_TO_END = 0.2
-"""An idle server ends in a few milliseconds."""
+"""Seconds to wait for a server to end; one without work ends in a few milliseconds."""
 _SECONDS_TO_OBEY = 5.0
-"""A server that still imports ends a child as soon as it is up: within a second or two."""
+"""Seconds to wait until a server ends a child. A server that is still importing does so as soon as
+it has finished: within a second or two."""
 _MODULE = "tflm_planner.support.fork_server"
 
 
 def can_fork() -> bool:
-    """Whether there may be copies of a process here."""
+    """Whether this system can fork children safely."""
     return sys.platform == "linux" and hasattr(socket, "send_fds")
 
 
 @dataclass(frozen=True)
 class StartRequest:
-    """A request for a child. token: names it in later requests."""
+    """A request to start a child. token: identifies the child in later requests."""
 
     token: int
     arguments: tuple[str, ...]
@@ -63,7 +64,7 @@ class KillRequest:
 
 
 class ForkedProcess:
-    """A child of a server, seen from the server's parent: as `subprocess.Popen`."""
+    """A child of a server, as its parent sees it; it has the interface of `subprocess.Popen`."""
 
     def __init__(
         self, server: _Server, token: int, stdin: IO[bytes], stdout: IO[bytes], status: int
@@ -74,17 +75,17 @@ class ForkedProcess:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """The child's exit code, negative for a signal; None while the child runs."""
         with self._lock:
             if self._code is None and select.select([self._status], [], [], 0)[0]:
                 data = os.read(self._status, EXIT_CODE.size)
-                # Where the server was killed, so were its children.
+                # If the server was killed, its children were killed too.
                 self._code = EXIT_CODE.unpack(data)[0] if data else -signal.SIGKILL
                 os.close(self._status)
             return self._code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it has ended. Raises subprocess.TimeoutExpired."""
+        """Wait for the child to end and return its exit code. Raises subprocess.TimeoutExpired."""
         end = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             remaining = None if end is None else max(end - time.monotonic(), 0.0)
@@ -95,8 +96,8 @@ class ForkedProcess:
         return code
 
     def kill(self) -> None:
-        """End it. A server that does not do so within seconds, because it never came up, is ended
-        with all its children."""
+        """End the child. If the server does not do so within seconds, because it never finished its
+        start, the server and all its children are ended."""
         if self.poll() is None:
             self._server.send(KillRequest(self._token), ())
             try:
@@ -106,7 +107,7 @@ class ForkedProcess:
 
 
 class _Server:
-    """The server with these modules, seen from its parent."""
+    """A server that has imported these modules, as the process that started it sees it."""
 
     def __init__(self, modules: tuple[str, ...]) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -115,34 +116,34 @@ class _Server:
                 [sys.executable, "-m", _MODULE, str(theirs.fileno()), *modules],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()], process_group=0,
-                # A copy has no other threads than the one that copies.
+                # Threads other than the one that forks do not exist in a forked copy.
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             )  # fmt: skip
         self._channel, self._lock, self._tokens = ours, threading.Lock(), 0
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still serves."""
+        """Whether the server still runs."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Let it end, with its children."""
+        """Tell the server to end; it ends its children first."""
         self._channel.close()
 
     def join(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the server has ended."""
         try:
             self._process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:  # it still imports, and has no children
             self.kill()
 
     def kill(self) -> None:
-        """End it at once, and so its children."""
+        """Kill the server at once, and so its children."""
         self._process.kill()
         self._process.wait()
 
     def send(self, request: StartRequest | KillRequest, descriptors: Sequence[int]) -> bool:
-        """Returns whether the request was taken."""
+        """Send a request with descriptors. Returns whether the server accepted it."""
         message = pickle.dumps(request)
         if len(message) > MOST_BYTES:
             return False
@@ -155,7 +156,7 @@ class _Server:
         return True
 
     def start(self, arguments: Sequence[str], errors: int) -> ForkedProcess | None:
-        """A child; None where the server cannot make it."""
+        """Start a child; None if the server cannot."""
         pipes = [os.pipe() for _ in range(3)]
         (theirs_in, stdin), (stdout, theirs_out), (status, theirs_status) = pipes
         with self._lock:
@@ -175,8 +176,8 @@ class _Server:
 
 @dataclass
 class _Servers:
-    """The servers of this process by the modules that they have imported. owner: the process's id,
-    by which a copy of the process knows that they are not its own."""
+    """The servers of this process, by the modules that they have imported. owner: id of the process
+    that started them; a forked copy of that process must not use them."""
 
     owner: int = 0
     by_modules: dict[tuple[str, ...], _Server] = field(
@@ -185,7 +186,7 @@ class _Servers:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, modules: tuple[str, ...]) -> _Server:
-        """The server with these modules, started where there is none."""
+        """The server that has imported these modules; starts one if there is none."""
         with self.lock:
             if self.owner != os.getpid():
                 self.owner, self.by_modules = os.getpid(), {}
@@ -195,7 +196,7 @@ class _Servers:
             return server
 
     def end(self) -> None:
-        """End those of this process."""
+        """End all servers that this process started."""
         servers = [*self.by_modules.values()] if self.owner == os.getpid() else []
         for server in servers:
             server.close()
@@ -211,7 +212,7 @@ def fork_module(
     arguments: Sequence[str], errors: int | IO[bytes], modules: tuple[str, ...]
 ) -> ForkedProcess | None:
     """Start `python -m ARGUMENTS` as a copy of a process that has imported `modules`. None if that
-    is impossible. errors: where its stderr goes, or subprocess.DEVNULL."""
+    is impossible. errors: where the child's stderr goes, or subprocess.DEVNULL."""
     if errors == subprocess.DEVNULL:
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (a device, not a path)
             return fork_module(arguments, nowhere, modules)

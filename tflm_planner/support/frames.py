@@ -1,4 +1,4 @@
-"""Frames between parent and child: a length (8 bytes, little-endian) and a pickle."""
+"""Messages between parent and child: a length (8 bytes, little-endian) and a pickle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, Any
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The answer of a runtime that refused."""
+    """The answer of a child whose runtime refused the model."""
 
     reason: str
 

@@ -1,7 +1,7 @@
-"""Keeps Python's collector of cycles out of stretches that make many objects and few cycles.
+"""Switches Python's cyclic garbage collector off in code that creates many objects but few cycles.
 
-A full collection walks every object of the process, libraries included: a tenth of a second, at
-moments of its own choosing, for a plan that takes as long.
+A full collection visits every object of the process, including those of libraries. It takes a tenth
+of a second, as long as a whole plan may take, and starts at unpredictable moments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Generator[None]:
-    """No cycles are collected inside; afterwards all is as it was before."""
+    """No cycles are collected inside; afterwards the collector is on if it was on before."""
     enabled = gc.isenabled()
     gc.disable()
     try:

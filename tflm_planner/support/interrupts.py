@@ -1,15 +1,15 @@
-"""Signals. Ctrl-C is acknowledged at once, whatever is being computed; those that end a program
-end it in good order.
+"""Handles signals. A press of Ctrl-C gets a message at once, whatever is running; signals that end
+a program end it cleanly.
 
-    searching   1st  the search ends, the best so far is made and proved
-                2nd  asks
-    proving     1st  asks: "press Ctrl-C again to stop without a file"
-                then KeyboardInterrupt
-    proved      1st  the ladder of further steps is left out, the proved file is written
+    searching   1st press  the search ends; the best plan so far is built and proved
+                2nd press  asks, as below
+    proving     1st press  asks: "press Ctrl-C again to stop without a file"
+                next       KeyboardInterrupt
+    proved      1st press  further steps of the ladder are skipped, the proved file is written
     SIGTERM, SIGHUP ...  SystemExit: children are ended, temporary files removed
 
-Python runs signal handlers between bytecodes only, so not while compiled code runs; a thread that
-the signal wakes through a socket does not wait for that. It must not know searches.
+Python runs signal handlers only between bytecodes, so not while compiled code runs. A thread that
+the signal wakes through a socket need not wait for that. It must not know searches.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ PROVING = "proving what was found; press Ctrl-C again to stop without a file"
 PROVED = "leaving out further steps: the proved file is written"
 
 _ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
-"""Signals that end a program at once unless it catches them, where a system has them. Signals of
-faults (SIGSEGV) are left out: by then the process's memory is damaged."""
+"""Signals that end a program at once unless it catches them, if the system has them. Signals that
+report faults (SIGSEGV) are left out: the process's memory is then already damaged."""
 
 
 @contextmanager
 def ending_in_order() -> Generator[None]:
     """A signal that would end the program raises SystemExit inside, with the exit code that a shell
-    gives such an end. Signals that are ignored (nohup) or caught already stay as they are."""
+    reports for that signal. Signals that are ignored (nohup) or already caught stay as they are."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -63,7 +63,7 @@ def ending_in_order() -> Generator[None]:
 
 
 class Presses:
-    """Counts presses of Ctrl-C, each noticed by the thread, by the handler, or by both."""
+    """Counts presses of Ctrl-C; the watching thread, the signal handler or both notice a press."""
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
@@ -75,7 +75,7 @@ class Presses:
 
     def handle(self, _: int, __: FrameType | None) -> None:
         """The signal handler, in the main thread. It raises KeyboardInterrupt once to skip further
-        steps and once to end the program: closing files must not be interrupted again."""
+        steps and once to end the program; after that, closing files must not be interrupted."""
         self.notice(0)
         if self._leaves_out and self._stop.is_proved:
             self._leaves_out = False
@@ -85,7 +85,7 @@ class Presses:
             raise KeyboardInterrupt
 
     def watch(self, wakeups: socket.socket) -> None:
-        """The body of a thread: hear of signals through `wakeups` until it is closed."""
+        """The body of the watching thread: read signals from `wakeups` until that is closed."""
         while byte := wakeups.recv(1):
             before = self._gives_up, self._leaves_out
             if byte[0] == signal.SIGINT:
@@ -95,8 +95,8 @@ class Presses:
                 _thread.interrupt_main()
 
     def notice(self, witness: int) -> None:
-        """Count a press seen by the handler (0) or the thread (1), and act on it the first time it
-        is seen."""
+        """Count a press noticed by the handler (0) or the thread (1). Whichever notices a press
+        first acts on it."""
         with self._lock:
             self._seen[witness] += 1
             if self._seen[witness] > self._done:
@@ -118,13 +118,13 @@ class Presses:
 
 
 def _say(message: str) -> None:
-    """To stderr past Python's buffers, which the signal may have found half written."""
+    """Write to stderr without Python's buffers, which may be half written when a signal comes."""
     with contextlib.suppress(OSError):
         os.write(2, f"\ntflm-plan: {message}\n".encode())
 
 
 @contextmanager
-def heeding(stop: Stop) -> Generator[None]:
+def stop_on_ctrl_c(stop: Stop) -> Generator[None]:
     """Ctrl-C ends the search of `stop` inside, not the program. Where the caller has a handler of
     their own, or is in another thread than the main one, all stays as it is."""
     is_main = threading.current_thread() is threading.main_thread()
@@ -142,8 +142,9 @@ def heeding(stop: Stop) -> Generator[None]:
 
 @contextmanager
 def _waking(presses: Presses) -> Generator[None]:
-    """A thread that notices presses also where the main one is busy in compiled code. Without it,
-    where somebody else (the loop of a notebook) is woken by signals, the handler is enough."""
+    """Runs a thread that notices presses even while the main thread is busy in compiled code. If
+    something else (the event loop of a notebook) is already woken by signals, that is left as it
+    is, and the handler alone notices presses."""
     inner, outer = socket.socketpair()
     inner.setblocking(False)
     previous = signal.set_wakeup_fd(inner.fileno(), warn_on_full_buffer=False)

@@ -1,5 +1,5 @@
-"""Who hears what is being done: `Progress` is told in a few words, `Spinner` shows them on stderr
-once something takes longer than a second."""
+"""Shows what is being done. `Progress` is a function that gets a message of a few words; `Spinner`
+shows the message on stderr if something takes longer than a second."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 Progress = Callable[[str], None]
-"""Is told, in a few words, what is being done."""
+"""A function that gets a message of a few words about what is being done."""
 
 _PATIENCE = 1.0
 
 
 def silent(_: str) -> None:
-    """Progress that nobody hears."""
+    """Progress that shows nothing."""
 
 
 class Spinner:
-    """`say` what is being done; from the first second on it is shown, with the time passed."""
+    """Shows the message given to `say` after the first second, with the time since the start."""
 
     def __init__(self) -> None:
         self._message = "working"
@@ -29,7 +29,7 @@ class Spinner:
         self._timer.daemon = True
 
     def say(self, message: str) -> None:
-        """Show this from now on."""
+        """Show this message from now on."""
         with self._lock:
             self._message = message
             if self._shown is not None:

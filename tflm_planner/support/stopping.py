@@ -1,7 +1,7 @@
-"""When a search ends before its counts do: because a time limit was asked for, or by Ctrl-C.
+"""Ends a search before it has reached its limits in counts: after a time limit, or by Ctrl-C.
 
     counts (states, rounds, operators)     always the same, on any machine
-    Stop   time limit | Ctrl-C | never     asked between steps; what was found until then is kept
+    Stop   time limit | Ctrl-C | never     checked between steps; the results so far are kept
 
 Without a time limit no clock is read. It must not know what is searched for.
 """
@@ -19,20 +19,20 @@ SAID: dict[Reason, str] = {
     "interrupted": "interrupted: this is the best found until then",
     "time limit": "stopped by --time-limit: this is the best found until then",
 }
-"""What reports say of a search that was ended."""
+"""What reports say about a search that was ended early."""
 
 
 class StoppedError(Exception):
-    """A search was ended. Its caller has the results that were found until then."""
+    """A search was ended early. Its caller has the results that were found so far."""
 
 
 class Stop:
-    """Ends a search. reason: why the search, or a part of it, was cut short; None if it was not.
-    is_proving: the proof is running, and stopping does not end it. is_proved: the result is final;
-    remaining work only adds to the report."""
+    """Says whether a search is to end. reason: why the search, or a part of it, was cut short; None
+    if it was not. is_proving: the proof is running, and stopping does not end it. is_proved: the
+    result is final; the remaining work only adds to the report."""
 
     def __init__(self, seconds: float | None = None) -> None:
-        """`seconds`: from now on; None for no limit."""
+        """`seconds`: time limit, counted from now; None for no limit."""
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._ended = False
         self.reason: Reason | None = None
@@ -41,18 +41,18 @@ class Stop:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be begun. Once true it stays true."""
+        """Whether the search must not begin another step. Once true it stays true."""
         if not self._ended and self.left == 0:
             self._end("time limit")
         return self._ended
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left; None for no limit."""
+        """Seconds until the time limit; None for no limit."""
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
 
     def interrupt(self) -> None:
-        """End the search as soon as may be."""
+        """End the search at its next check."""
         self._end("interrupted")
 
     def _end(self, reason: Reason) -> None:
@@ -60,21 +60,21 @@ class Stop:
         self.cut(reason)
 
     def cut(self, reason: Reason) -> None:
-        """Note that a part of the search was cut short."""
+        """Record that a part of the search was cut short, and why."""
         self.reason = "interrupted" if "interrupted" in (reason, self.reason) else reason
 
     def check(self) -> None:
-        """Raise StoppedError where the search is over."""
+        """Raise StoppedError if the search is over."""
         if self.is_over:
             raise StoppedError
 
     def check_all(self) -> None:
-        """Raise StoppedError where all searches that this one is a part of are over."""
+        """Raise StoppedError if all searches to which this one belongs are over."""
         self.check()
 
     @contextmanager
     def proving(self) -> Generator[None]:
-        """What was found is being proved inside."""
+        """Inside, the result is being proved."""
         self.is_proving = True
         try:
             with self.not_searching():
@@ -84,8 +84,8 @@ class Stop:
 
     @contextmanager
     def after_proof(self) -> Generator[None]:
-        """The result is proved and work inside may be skipped: Ctrl-C raises KeyboardInterrupt
-        there at once."""
+        """Inside, the result is proved and the work may be skipped: Ctrl-C raises KeyboardInterrupt
+        at once."""
         self.is_proved = True
         try:
             yield
@@ -94,7 +94,7 @@ class Stop:
 
     @contextmanager
     def not_searching(self) -> Generator[None]:
-        """What takes time inside is no search: the limit does not count it."""
+        """The time spent inside does not count towards the time limit, because it is no search."""
         started = time.monotonic()
         try:
             yield
@@ -104,13 +104,13 @@ class Stop:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a report says of it, if it cut a search short."""
+        """Lines for a report if a search was cut short; empty if not."""
         return () if self.reason is None else (SAID[self.reason],)
 
 
 class PartOfStop(Stop):
-    """Ends one search of several after its share of a time limit, and with the whole; the whole is
-    not over when its part is."""
+    """Ends one of several searches after its share of the time left, or together with the whole.
+    The whole search is not over when this part is."""
 
     def __init__(self, whole: Stop, share: float) -> None:
         left = whole.left
@@ -119,13 +119,13 @@ class PartOfStop(Stop):
 
     @property
     def is_over(self) -> bool:
-        """Whether this search is to end."""
+        """Whether this search must not begin another step."""
         return self._whole.is_over or super().is_over
 
     def cut(self, reason: Reason) -> None:
-        """Note it of the whole."""
+        """Record it for the whole search."""
         self._whole.cut(reason)
 
     def check_all(self) -> None:
-        """Raise StoppedError where the whole is over."""
+        """Raise StoppedError if the whole search is over."""
         self._whole.check()

@@ -1,4 +1,4 @@
-"""Bytes as people write them, and alignment."""
+"""Sizes in bytes as people write them, and alignment."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ ALIGNMENT = 16
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|K|KB|KIB|M|MB|MIB)?\s*", re.IGNORECASE)
 _MOST = 1 << 48
-"""Bytes: beyond that a size is a slip."""
+"""Bytes. A larger size is taken for a mistake."""
 _FACTOR = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20}
 
 
 def align_up(size: int, alignment: int = ALIGNMENT) -> int:
-    """The smallest multiple of `alignment` that is not below `size`."""
+    """The smallest multiple of `alignment` that is at least `size`."""
     return -(-size // alignment) * alignment
 
 
@@ -35,5 +35,5 @@ def parse_size(text: str) -> int:
 
 
 def human_size(size: int) -> str:
-    """Bytes with thousands separated, and KiB beside them from 1 KiB up."""
+    """Bytes with a thousands separator; from 1 KiB up also in KiB."""
     return f"{size:,} B" if size < 1024 else f"{size:,} B ({size / 1024:.1f} KiB)"

@@ -1,15 +1,15 @@
-"""Tensors that hold the same bytes (views), and which pairs of them may share memory while both are
-needed.
+"""Tensors that contain the same bytes (views), and which pairs of them may share memory while both
+are needed.
 
-    X      |aaaabbbbccccdddd|      A = X[0:8], B = X[4:12]: each lies in X, so where two of
-    A      |aaaabbbb|              them overlap in X they hold the same bytes, and at these very
+    X      |aaaabbbbccccdddd|      A = X[0:8], B = X[4:12]: each lies in X. Where two of them
+    A      |aaaabbbb|              overlap in X they contain the same bytes, so at exactly these
     B          |bbbbcccc|          distances writing one of them changes nothing in the other.
 
-It is enough to look at pairs. Anything else that would write these bytes (a result placed over a
-view that dies, for example) needs a permission against *every* tensor that is live there, and X, A
-and B are tensors of the problem like all others. Two tensors count as equal only inside a tensor
-that contains both; one that contains a part of each proves nothing about the rest. It knows tensors
-and operators; it must not know offsets.
+It is enough to check pairs. Any other operator that would write these bytes (for example, a result
+that is placed over a view that dies) needs a permission against *every* tensor that is live there,
+and X, A and B are tensors of the problem like all others. Two tensors count as equal only inside a
+tensor that contains both; a tensor that contains a part of each proves nothing about the rest. It
+knows tensors and operators; it must not know offsets.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tflm_planner.support.units import ALIGNMENT, align_up
 
 @dataclass(frozen=True, slots=True)
 class EqualPair:
-    """`first` and `second` hold the same bytes where they overlap when `second` starts
-    `distance` bytes above `first`."""
+    """Where `first` and `second` overlap, they contain the same bytes if `second` starts `distance`
+    bytes above `first`."""
 
     first: Tensor
     second: Tensor
@@ -39,16 +39,16 @@ def copies(op: Op) -> Iterator[Sharing]:
 
 
 _Piece = tuple[Tensor, int]
-"""A tensor, and where in it a piece of its bytes starts."""
+"""A tensor, and the offset in it at which a piece starts."""
 
 
 def is_view(sharing: Sharing) -> bool:
-    """Whether it holds the same bytes, at a multiple of 16 bytes."""
+    """Whether a sharing contains the same bytes, at a multiple of 16 bytes."""
     return sharing.same_bytes and sharing.distance % ALIGNMENT == 0
 
 
 def equal_tensors(ops: Iterable[Op]) -> Iterator[EqualPair]:
-    """All pairs that overlap inside a tensor that contains both, through views of `ops`."""
+    """All pairs that, through views made by `ops`, overlap inside a tensor that contains both."""
     wholes: dict[Tensor, list[tuple[Tensor, int]]] = {}
     tensors: dict[Tensor, None] = {}
     for op in ops:
@@ -91,9 +91,9 @@ def _containers(
 
 @dataclass(frozen=True, slots=True)
 class ByteClasses:
-    """Bytes that are equal in several tensors, counted once.
+    """Classes of bytes: bytes that are equal in several tensors belong to one class, counted once.
 
-    sizes: bytes of each class, multiples of 16. of: tensor -> its classes, each once.
+    sizes: bytes of each class, multiples of 16. of: tensor -> its classes, without duplicates.
     """
 
     sizes: tuple[int, ...]
@@ -101,9 +101,10 @@ class ByteClasses:
 
 
 def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) -> ByteClasses:
-    """The classes of `tensors`, each given with its planned bytes (> 0), that these views make.
+    """The classes of `tensors`, each given with its planned bytes (> 0), that result from these
+    views.
 
-    Every tensor is cut wherever a view of it starts or ends; equal pieces are one class.
+    Every tensor is cut wherever a view of it starts or ends; equal pieces form one class.
     """
     size = {t: align_up(n) for t, n in tensors}
     links = [
@@ -144,8 +145,8 @@ def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) 
 def _cuts(
     size: dict[Tensor, int], links: list[tuple[Tensor, Tensor, int]]
 ) -> dict[Tensor, set[int]]:
-    """Where each tensor is cut: at its own ends, at the ends of its views, and where these are
-    cut."""
+    """Where each tensor is cut: at its own ends, at the ends of its views, and wherever a view of
+    it is cut."""
     cuts = {key: {0, n} for key, n in size.items()}
     near: dict[Tensor, list[tuple[Tensor, int]]] = {}
     for a, b, distance in links:

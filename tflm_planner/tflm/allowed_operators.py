@@ -1,6 +1,6 @@
-"""Which operators a planned model may use besides those of the model as it was given.
+"""Which operators a planned model may use besides those of the given model.
 
-A new operator must be registered in the firmware, so that whoever plans has to permit it.
+A new operator must be registered in the firmware, so the user has to permit it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tflm_planner.tflm.target import Target
 
 @dataclass(frozen=True)
 class AllowedOperators:
-    """Kinds of operators that may be added: none, those that are named, or all."""
+    """Kinds of operators that may be added: none, those in `names`, or all."""
 
     names: frozenset[str] = frozenset()
     every: bool = False
@@ -26,7 +26,7 @@ class AllowedOperators:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> AllowedOperators:
-        """These kinds, as in "PAD"."""
+        """Permits these kinds, as in "PAD"."""
         return cls(frozenset(names))
 
     @property

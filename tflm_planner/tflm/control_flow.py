@@ -1,35 +1,35 @@
-"""Memory through control flow: when the variables of a WHILE are really needed, and which of their
-five tensors may share one place; and the same for what an IF hands to its branches.
+"""Memory in control flow: when the variables of a WHILE are really needed, and which of their five
+tensors may lie in the same place; likewise for what an IF passes to its branches.
 
-In TFLM's life spans, the operands and results of a WHILE live from its start to its end. What the
-kernel does (kernels/while.cc) needs less: operands are copied to the condition's inputs and to the
-results before the body runs; the body's inputs are copies of the results, and its outputs are
-copied to the results when it ends. A copy of bytes onto themselves changes nothing.
+In TFLM's life spans, the operands and results of a WHILE live from its start to its end. The kernel
+(kernels/while.cc) needs less: operands are copied to the condition's inputs and to the results
+before the body runs; the body's inputs are copies of the results, and its outputs are copied to the
+results when it ends. A copy of bytes onto themselves changes nothing.
 
 TFLM from 20 July 2026 on (#3633) copies operands to results before the condition runs for the first
-time. Older versions read the operands again afterwards, and first wrote the body's inputs from
-them. A plan must be right for both, which costs nothing, because the results take that memory
+time. Older versions read the operands again after that, and first wrote the body's inputs from
+them. A plan must be right for both, which costs nothing, because the results need that memory
 anyway.
 
     scope     s  s+1 cond   b  body ...  e   after
     x  ------------------------|                 operand: dead once the body may run
-    w         |-----------------|        |---    result: nobody reads it while the body runs
+    w         |-----------------|        |---    result: not read while the body runs
     c            |----|                          condition's input: a copy of w
-    b                       |---- . . .          body's input: a copy of w, as long as it is read
-    o                          . . . ----|       body's output: becomes w
+    b                       |---- . . .          body's input: a copy of w, live until its last read
+    o                          . . . ----|       body's output: copied to w
 
-So two of x, w, c, b and o of one variable may lie in one place if they are equal whenever the bytes
-of both are needed. A variable that the body hands on unchanged is equal in all its places at all
-times.
+So two of x, w, c, b and o of one variable may lie in the same place if they are equal whenever the
+bytes of both are needed. A variable that the body returns unchanged is equal in all five tensors at
+all times.
 
-An IF copies its operands to the inputs of the branch that runs, one after the other, and that
-branch's outputs to its results in the end. The other branch does not run, though it has scopes.
+An IF copies its operands to the inputs of the branch that runs, one after the other, and finally
+that branch's outputs to its results. The other branch does not run, but TFLM counts its scopes.
 
     scope     s  t then ... t'  f else ... f'  after
     x  ---------|               |                     operand: read where a branch is entered
-    w                       |                 |---    result: written where one ends
+    w                       |                 |---    result: written where a branch ends
     i           |---- . . .                           then's input: a copy of x
-    o              . . . ---|                         then's output: becomes w
+    o              . . . ---|                         then's output: copied to w
 
 This module knows graphs and scopes; it must not know offsets.
 Source: tflite-micro 90b983c and 62cbc8e3e, micro/kernels/while.cc, if.cc and kernel_util.cc.
@@ -60,8 +60,9 @@ class LoopVariable(NamedTuple):
 
 @dataclass(frozen=True)
 class LoopCall:
-    """A WHILE that runs at one place, with graphs that nobody else runs. whole: the scopes of the
-    operator; condition, body: those of its graphs, from the one at which they are entered."""
+    """A WHILE that runs at one place, with graphs that no other operator calls. whole: the scopes
+    of the operator; condition, body: those of its graphs, from the scope at which they are
+    entered."""
 
     op: Op
     whole: Span
@@ -86,10 +87,11 @@ class LoopCall:
 def while_calls(
     ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
 ) -> list[LoopCall]:
-    """The WHILEs whose variables can be followed: they run at one place only, and no other operator
+    """The WHILEs whose variables can be tracked: they run at one place only, and no other operator
     calls their graphs.
 
-    scopes: spans of each operator. entered: spans of each graph, one for every time it is entered.
+    scopes: the spans of each operator. entered: the spans of each graph, one for every time it is
+    entered.
     """
     calls: list[LoopCall] = []
     for op in ops:
@@ -108,8 +110,9 @@ def while_calls(
 
 @dataclass(frozen=True)
 class Branching:
-    """An IF that runs at one place, with branches that nobody else runs. whole: the scopes of the
-    operator; branches: (graph, its scopes from the one at which it is entered), as they come."""
+    """An IF that runs at one place, with branches that no other operator calls. whole: the scopes
+    of the operator; branches: (graph, its scopes from the one at which it is entered), in running
+    order."""
 
     op: Op
     whole: Span
@@ -118,7 +121,7 @@ class Branching:
     def idle_spans(
         self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Span]]:
-        """As `idle_spans` below, for a branching."""
+        """What the function `idle_spans` below yields, for one IF."""
         entries = [span[0] for _, span in self.branches]
         ends = [span[1] for _, span in self.branches]
         for x in dict.fromkeys(t for t in self.op.inputs[1:] if t is not None):
@@ -132,16 +135,17 @@ class Branching:
     def over_by_then(
         self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """(tensor, result) where the last operator of a branch reads the tensor last: the result
-        is written in the same scope, but after that."""
+        """(tensor, result) if the last operator of a branch is the last reader of the tensor: the
+        result is written in the same scope, but after that read."""
         for graph, (_, end) in self.branches:
             for t in graph.tensors:
                 if last.get(t) == end and t not in graph_outputs:
                     yield from ((t, w) for w in self.op.outputs)
 
     def same_places(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """As `same_places` below, for a branching. An input equals its operand while both live;
-        what a branch writes over its input needs a permit against the operand too."""
+        """What the function `same_places` below yields, for one IF. An input equals its operand
+        while both live; a tensor that a branch writes over its input needs a permit against the
+        operand too."""
         for graph, _ in self.branches:
             for x, i in zip(self.op.inputs[1:], graph.inputs, strict=True):
                 if x is not None and not x.is_constant and sum(t is i for t in graph.inputs) == 1:
@@ -152,7 +156,7 @@ class Branching:
 def if_calls(
     ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
 ) -> list[Branching]:
-    """The IFs that can be followed, as `while_calls`."""
+    """The IFs whose values can be tracked, like `while_calls`."""
     branchings: list[Branching] = []
     for op in ops:
         if op.kind != "IF" or len(scopes.get(op, ())) != 1:
@@ -173,7 +177,7 @@ def if_calls(
 def idle_spans(
     call: LoopCall, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
 ) -> Iterator[tuple[Tensor, Span]]:
-    """(tensor, scopes at which TFLM counts it as live though nobody needs its bytes).
+    """(tensor, scopes at which TFLM counts it as live although its bytes are not needed).
 
     last: last scope of each planned tensor. graph_outputs: outputs of all graphs.
     """
@@ -187,7 +191,7 @@ def idle_spans(
 def same_places(
     call: LoopCall, idle: Mapping[Tensor, list[Span]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of tensors that may lie in one place, because they are equal wherever both are
+    """Pairs of tensors that may lie in the same place, because they are equal whenever both are
     needed."""
     _, body = call.graphs
     dead_once_copied = (call.body[0] + 1, call.whole[1])

@@ -1,9 +1,9 @@
-"""Finds results whose declared shape differs from the one that the operator makes.
+"""Finds results whose declared shape differs from the shape that the operator makes.
 
-A converter that meets a free batch size declares it as 1 everywhere, even where SPACE_TO_BATCH_ND
-(of a dilated convolution) makes several images from one, or where a RESHAPE moves it. Other
-runtimes compute shapes again when they load a model; TFLM takes them as declared, and leaves most
-of the result unwritten:
+For a free batch size converters declare 1 everywhere, even where SPACE_TO_BATCH_ND (of a dilated
+convolution) makes several images from one, or where a RESHAPE moves the batch. Other runtimes
+compute shapes again when they load a model; TFLM takes them as declared, and leaves most of the
+result unwritten:
 
     1 x 16 x 16 --SPACE_TO_BATCH_ND--> declared 1 x 10 x 10, made 4 x 10 x 10
 
@@ -28,7 +28,8 @@ _ADVICE = (
 
 
 def misdeclaration(ops: Iterable[Op]) -> str | None:
-    """The first operator whose result is declared otherwise than it is made, and what to do."""
+    """A message about the first operator whose result is not declared as it is made, with advice;
+    None if there is none."""
     for op in ops:
         elements, result = _elements_of_result(op), op.outputs[0] if op.outputs else None
         if elements is not None and result is not None and elements != result.elements:
@@ -44,7 +45,7 @@ def misdeclaration(ops: Iterable[Op]) -> str | None:
 
 
 def _elements_of_result(op: Op) -> int | None:
-    """Elements of the result that the operator makes; None where that is not known."""
+    """Number of elements of the result that the operator makes; None if that is not known."""
     if len(op.inputs) < 3 or None in op.inputs:
         return None
     data, _, edges = op.operands()[:3]
@@ -68,7 +69,7 @@ def _elements_of_pad(data: Tensor, edges: list[int] | None) -> int | None:
 def _elements_of_batch_to_space(
     data: Tensor, block: list[int], edges: list[int] | None
 ) -> int | None:
-    """Blocks of images become one, whose edges are cut off."""
+    """Several images become one, whose borders are cropped."""
     shape = list(data.shape or ())
     if edges is None or len(edges) != 2 * len(block) or len(block) >= len(shape):
         return None

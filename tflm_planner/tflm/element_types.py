@@ -1,13 +1,13 @@
-"""Which element types the kernels of a target take, so that what they refuse is known before
-anything runs.
+"""Which element types the kernels of a target support, so that a refusal is known before anything
+runs.
 
     CONV_2D float32 x int8  ->  "CONV_2D of float32 and int8: TFLM's kernel takes ... only"
 
-What the reference kernels of TFLM take was tried on the wheel, every combination of types of the
-tensors that decide (data/element_types.toml); what other libraries refuse, and what older versions
-of TFLM refuse, was read in their sources (data/element_types_read.toml). Only what is known not to
-run is refused: an operator without an entry, a type that was not tried, a kernel library that
-nobody has read are left alone. This module must not know plans.
+For the reference kernels of TFLM, every combination of types of the deciding tensors was tried on
+the wheel (data/element_types.toml); what other libraries and older versions of TFLM refuse was read
+in their sources (data/element_types_read.toml). Only what is known not to run is refused: an
+operator without an entry, a type that was not tried, and a kernel library that nobody has read are
+accepted. This module must not know plans.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, has_operator, since
 
 TypeForm = tuple[str, tuple[str | None, ...], tuple[str, ...]]
-"""What decides whether a kernel runs, as far as types do: kind, types of operands, of results."""
+"""What determines whether a kernel supports the types: kind, types of operands, types of
+results."""
 _OF_SHAPES = frozenset(("int32", "int64"))
 """Types of counts and indices: an operator with only these types computes shapes."""
 _TAKEN_OTHERWISE = ("PACK", "STRIDED_SLICE")
@@ -36,14 +37,14 @@ _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
 
 
 def form_of(op: Op) -> TypeForm:
-    """The form of an operator; the kind of a custom one is its own name."""
+    """The form of an operator; the kind of a custom operator is its name."""
     operands = tuple(None if t is None else t.type_name for t in op.inputs)
     return op.kind, operands, tuple(t.type_name for t in op.outputs)
 
 
 def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
     """The operators that the target's TFLM cannot run: one message for each reason, with the first
-    operator concerned, its number, and what to do."""
+    operator that has it, its number, and what to do."""
     labels_by_reason: dict[str, list[str]] = {}
     for number, op in enumerate(ops):
         form = form_of(op)
@@ -57,14 +58,14 @@ def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
 
 
 def new_refusal(before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]) -> str | None:
-    """Why one of `targets` cannot run an operator of `after`, although it runs the model `before`
-    from which that was made. None where all run."""
+    """The reason why one of `targets` cannot run an operator of `after`, although it can run the
+    model `before` from which that was made. None if all can."""
     return new_refusal_of_forms(forms_of(before), forms_of(after), targets)
 
 
 def moves(kind: str, types: str, target: Target) -> bool:
-    """Whether a kernel that only moves elements (SLICE, GATHER, CONCATENATION, ...) takes those of
-    a type, as far as is known, by places that are int32."""
+    """Whether a kernel that only moves elements (SLICE, GATHER, CONCATENATION, ...) supports
+    elements of this type, with int32 positions, as far as is known."""
     places = {"GATHER": 1, "SLICE": 2, "PAD": 1, "STRIDED_SLICE": 3}.get(kind, 0)
     update = (types, "int32") if kind == "DYNAMIC_UPDATE_SLICE" else ("int32",) * places
     return _refusal((kind, (types, *update), (types,)), target) is None
@@ -116,14 +117,14 @@ def _refusal(form: TypeForm, target: Target) -> str | None:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """decided_by: (whether a result, position) of the tensors whose types decide. runs: types of
-    these tensors that run."""
+    """decided_by: (whether it is a result, index) of the tensors whose types decide. runs: types of
+    these tensors with which the kernel runs."""
 
     decided_by: tuple[tuple[bool, int], ...]
     runs: frozenset[tuple[str, ...]]
 
     def types_of(self, form: TypeForm) -> tuple[str, ...] | None:
-        """The types that decide; None where one is missing, or was not tried."""
+        """The types that decide; None if one is missing or was not tried."""
         _, operands, results = form
         type_names: list[str] = []
         for is_result, place in self.decided_by:
@@ -140,7 +141,7 @@ def _types_in_words(kind: str, types: tuple[str, ...]) -> str:
 
 
 def _accepted_in_words(kind: str, kernel: _Kernel, target: Target) -> str:
-    """The types that a kernel takes, in words."""
+    """The types that a kernel supports, in words."""
     refused = _refused_types(target.kernels).get(kind, frozenset[tuple[str, ...]]())
     accepted = sorted(_types_in_words(kind, types) for types in kernel.runs - refused)
     if not accepted:
@@ -227,7 +228,7 @@ def _replaced_types() -> frozenset[str]:
 
 
 def _day_learnt(key: str, target: Target) -> date | None:
-    """The day on which the target's kernel learnt types; None if it always knew them."""
+    """The day from which the target's kernel supports these types; None if it always did."""
     entry, name = _document("element_types_read.toml")["since"].get(key), library_of(target).name
     if entry is None or entry.get("kernels", name) != name:
         return None

@@ -1,9 +1,9 @@
-"""TFLM's GreedyMemoryPlanner, simulated one to one.
+"""TFLM's GreedyMemoryPlanner, simulated exactly.
 
 Source: tensorflow/lite/micro/memory_planner/greedy_memory_planner.cc, tflite-micro 90b983c.
-Offline offsets are taken as given; every other buffer goes, by descending size, into the first
-gap among the buffers in use at the same time. TFLM compares with linked lists in O(n^2); here
-only buffers that live together are compared, with the same result.
+Offline offsets are used as given; every other buffer is placed, by descending size, in the first
+gap among the buffers that are in use at the same time. TFLM compares all pairs with linked lists in
+O(n^2); here only buffers that live together are compared, with the same result.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ONLINE = -1
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A buffer as TFLM's planner sees it: bytes rounded up to 16, first and last use inclusive,
-    offset from the plan or ONLINE."""
+    """A buffer as TFLM's planner sees it: bytes rounded up to 16, first and last use (inclusive),
+    and its offset in the plan or ONLINE."""
 
     size: int
     first: int
@@ -37,7 +37,7 @@ def place(requests: Sequence[Request]) -> list[int]:
     for i, request in enumerate(requests):
         if request.offset != ONLINE:
             near.add(i)
-    # Offline buffers come first. TFLM fills the online ones in from the back and sorts them by
+    # Offline buffers come first. TFLM adds the online ones from the back and sorts them by
     # descending size with a stable bubble sort: of equal sizes the later one is placed first.
     for i in sorted(online, key=lambda i: (-requests[i].size, -i)):
         neighbours = sorted((offsets[k], requests[k].size) for k in near.of(i))
@@ -47,7 +47,7 @@ def place(requests: Sequence[Request]) -> list[int]:
 
 
 class _Neighbours:
-    """Finds the placed buffers that are in use at the same time as another."""
+    """Finds the placed buffers that are in use at the same time as a given one."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self._requests = requests
@@ -55,7 +55,7 @@ class _Neighbours:
         self._starting: defaultdict[int, list[int]] = defaultdict(list)
 
     def add(self, i: int) -> None:
-        """Note that buffer `i` was placed."""
+        """Record that buffer `i` was placed."""
         first, last = self._requests[i].first, self._requests[i].last
         for time in range(first, last + 1):
             self._alive[time].append(i)
@@ -75,7 +75,7 @@ def head(requests: Sequence[Request], offsets: Sequence[int]) -> int:
 
 
 def _first_gap(neighbours: Iterable[tuple[int, int]], size: int) -> int:
-    """The lowest offset at which a buffer fits between others: (offset, size), in their order."""
+    """The lowest offset at which a buffer fits between `neighbours`: (offset, size), ascending."""
     floor = 0
     for offset, other_size in neighbours:
         if offset - floor >= size:

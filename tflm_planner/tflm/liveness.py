@@ -1,12 +1,12 @@
 """From a model to its planning problem: which buffers live when, and which may share memory.
 
-The life spans are TFLM's own (AllocationInfoBuilder::MarkAllocationLifetimes): a counter of
-scopes runs over the operators, and over the body of a control-flow operator at its call site.
+The life spans are TFLM's own (AllocationInfoBuilder::MarkAllocationLifetimes): a counter of scopes
+runs over the operators, and over the body of a control-flow operator where it is called.
 
     scope  0      1      2 ............. 5      6
            input  CONV   WHILE           :      SOFTMAX
                          | cond 3 | body 4, 5 |
-    operands and results of WHILE live through [2, 5]
+    operands and results of WHILE live during all of [2, 5]
 
 It knows tensors and operators; it must not know offsets.
 """
@@ -30,21 +30,21 @@ from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 
 InputOverlapRule = Callable[[Op], Iterable[InputOverlap]]
-"""Operator -> the overlaps that its kernels allow beyond aliases (`tflm.kernels.contracts`)."""
+"""Operator -> the overlaps that its kernels permit beyond aliases (`tflm.kernels.contracts`)."""
 
 
 def no_input_overlaps(_: Op) -> Iterable[InputOverlap]:
-    """The rule for unknown kernels."""
+    """The rule for unknown kernels: no overlap is permitted."""
     return ()
 
 
 VIEW_MAKERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
-"""Kinds that need not run where they copy onto themselves (see `transforms.dialect`)."""
+"""Kinds that need not run if they copy bytes onto themselves (see `transforms.dialect`)."""
 
 
 def makes_views(op: Op) -> bool:
-    """Whether `op` need not run where it copies onto itself: its kind is among VIEW_MAKERS, or it
-    is a RESHAPE between images and their rows (`transforms.spelling`)."""
+    """Whether `op` need not run if it copies bytes onto themselves: its kind is among VIEW_MAKERS,
+    or it is a RESHAPE between images and their rows (`transforms.spelling`)."""
     if op.kind != "RESHAPE":
         return op.kind in VIEW_MAKERS
     (result,), data = op.outputs, op.inputs[0]
@@ -53,7 +53,7 @@ def makes_views(op: Op) -> bool:
 
 
 UNUSED = -1
-"""First and last use of a tensor that no operator, input or output mentions."""
+"""First and last use of a tensor that is no operand, result, input or output."""
 
 
 @dataclass(slots=True)
@@ -87,10 +87,10 @@ class Timeline:
     """Life spans of all tensors that TFLM's planner places, and of all scratch.
 
     planned: the tensors that get memory, in file order (sub-graph by sub-graph). ops: the operators
-    in file order. scopes: first and last scope of each call of an operator; entered: the same of
+    in file order. scopes: first and last scope of each call of an operator; entered: the same for
     each graph, from the scope at which its inputs are written. idle: scopes at which TFLM counts a
-    tensor though nobody needs its bytes (see `control_flow`). sizes: bytes of each planned tensor,
-    rounded up to 16.
+    tensor as live although its bytes are not needed (see `control_flow`). sizes: bytes of each
+    planned tensor, rounded up to 16.
     """
 
     ops: list[Op]
@@ -113,8 +113,8 @@ class Timeline:
 
 
 def planned_bytes(tensor: Tensor) -> int:
-    """Bytes that TFLM's planner gives the tensor: 0 for constants, variables and the results of
-    VAR_HANDLE (they lie in the tail), and empty tensors. int4 takes a byte an element there."""
+    """Bytes that TFLM's planner gives the tensor: 0 for constants, variables, the results of
+    VAR_HANDLE (these lie in the tail), and empty tensors. An int4 element takes a byte there."""
     if tensor.is_constant or tensor.is_variable:
         return 0
     if tensor.producer is not None and tensor.producer.kind == "VAR_HANDLE":
@@ -133,8 +133,8 @@ def timeline_of(
 ) -> Timeline:
     """Simulate TFLM's life-span marking from the main graph.
 
-    `entries`: further graphs that an application may invoke by themselves. TFLM leaves them out
-    of its marking; here they come after the main graph, so that they can share its memory.
+    `entries`: further graphs that an application may invoke by themselves. TFLM does not mark them;
+    here they come after the main graph, so that they can share its memory.
     """
     sized = [(t, n) for t in model.tensors() if (n := planned_bytes(t)) > 0]
     planned = [t for t, _ in sized]
@@ -199,12 +199,12 @@ def planning_problem(
     timeline: Timeline, input_overlaps_of: InputOverlapRule = no_input_overlaps
 ) -> Problem:
     """The planning problem: buffers of all planned tensors, then of all scratch (sizes rounded up
-    to 16), and the permitted overlaps. Those are the aliases that every kernel library allows, and
-    the input overlaps that the target's contracts allow, each where the operand dies at the
+    to 16), and the permitted overlaps. These are the aliases that every kernel library permits, and
+    the input overlaps that the target's contracts permit, each only if the operand dies at the
     operator.
 
-    Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
-    every plan has a gap where TFLM's first fit finds one.
+    An offline plan cannot place scratch, but must leave space for it: because scratch is among the
+    buffers, every plan has a gap in which TFLM's first fit can place it.
     """
     index = {t: i for i, t in enumerate(timeline.planned)}
     tensors = [
@@ -233,7 +233,7 @@ def planning_problem(
 def with_input_overlaps(
     plain: Problem, timeline: Timeline, input_overlaps_of: InputOverlapRule
 ) -> Problem:
-    """A problem of `planning_problem` that was made without input overlaps, with those of
+    """A problem that `planning_problem` made without input overlaps, with those of
     `input_overlaps_of` added."""
     index = {t: i for i, t in enumerate(timeline.planned)}
     input_overlaps = tuple(
@@ -249,10 +249,10 @@ def _canonical(pair: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def legal_in_place(timeline: Timeline) -> Iterator[Sharing]:
-    """Sharings between planned tensors whose operand is needed by nobody after the operator.
+    """Sharings between planned tensors whose operand is not needed after the operator.
 
-    Distances are multiples of 16: TFLM rounds every buffer up to that, so that a view elsewhere
-    would stick out behind its parent.
+    Distances are multiples of 16, because TFLM rounds every buffer up to that: a view at another
+    distance would reach beyond the end of its parent.
     """
     for op in timeline.ops:
         for s in sharings(op):
@@ -261,7 +261,7 @@ def legal_in_place(timeline: Timeline) -> Iterator[Sharing]:
 
 
 def loop_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of planned tensors that the copies of a WHILE or an IF make equal wherever both are
+    """Pairs of planned tensors that the copies of a WHILE or an IF make equal whenever both are
     needed; see `control_flow`."""
     loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
     pairs = [pair for call in loops for pair in same_places(call, timeline.idle)]
@@ -278,7 +278,7 @@ def loop_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def loop_aliases(timeline: Timeline) -> list[Overlap]:
-    """The overlaps under which loops copy none of their variables. Indices are those of
+    """The overlaps with which no loop copies any of its variables. Indices are those of
     `planning_problem`."""
     index = {t: i for i, t in enumerate(timeline.planned)}
     aliased = [(index[a], index[b], 0) for a, b in loop_pairs(timeline)]
@@ -286,8 +286,8 @@ def loop_aliases(timeline: Timeline) -> list[Overlap]:
 
 
 def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of planned tensors that are live together as TFLM counts, although their bytes are
-    never needed at the same time: they may share memory in any way."""
+    """Pairs of planned tensors that TFLM counts as live together, although their bytes are never
+    needed at the same time: they may share memory at any distance."""
     last = {key: span.last for key, span in timeline.spans.items()}
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
         for a, b in choice.over_by_then(last, timeline.graph_outputs):
@@ -298,7 +298,7 @@ def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _idle_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Those of which one lives on though nobody needs its bytes."""
+    """Pairs as in `never_together` in which at least one tensor has idle scopes."""
     needed = {t: _needed_scopes(timeline, t) for t in timeline.planned}
     loose = [t for t in timeline.planned if t in timeline.idle]
     for i, a in enumerate(loose):
@@ -329,10 +329,10 @@ def _spans_intersect(a: LifeSpan, b: LifeSpan) -> bool:
 
 
 def equal_pairs(timeline: Timeline) -> Iterator[EqualPair]:
-    """Pairs of planned tensors that hold the same bytes and are live together at some time; see
+    """Pairs of planned tensors that contain the same bytes and are live together at some time; see
     `aliases`.
 
-    Operators that two callers run are left out: their tensors live in between.
+    Operators with two callers are left out: their tensors also live between the calls.
     """
     once = [op for op in timeline.ops if len(timeline.scopes.get(op, ())) == 1]
     for pair in equal_tensors(once):
@@ -342,7 +342,7 @@ def equal_pairs(timeline: Timeline) -> Iterator[EqualPair]:
 
 
 def view_aliases(timeline: Timeline, graph: Graph) -> list[Overlap]:
-    """The overlaps under which every operator of `graph` that makes views along the outermost axis
+    """The overlaps with which every operator of `graph` that makes views along the outermost axis
     copies bytes onto themselves. Indices are those of `planning_problem`."""
     index = {t: i for i, t in enumerate(timeline.planned)}
     makers = [op for op in graph.ops if makes_views(op)]
@@ -359,8 +359,7 @@ def view_aliases(timeline: Timeline, graph: Graph) -> list[Overlap]:
 def legal_input_overlaps(
     timeline: Timeline, input_overlaps_of: InputOverlapRule
 ) -> Iterator[InputOverlap]:
-    """Input overlaps between planned tensors whose operand is needed by nobody after the
-    operator."""
+    """Input overlaps between planned tensors whose operand is not needed after the operator."""
     for op in timeline.ops:
         for t in input_overlaps_of(op):
             if hands_over(op, t.operand, t.result, timeline):
@@ -370,7 +369,7 @@ def legal_input_overlaps(
 def hands_over(op: Op, operand: Tensor, result: Tensor, timeline: Timeline) -> bool:
     """Whether the operand's life ends where the result's begins, at the only run of `op`."""
     calls = timeline.scopes.get(op, [])
-    if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
+    if len(calls) != 1:  # never run, or run by two callers: its tensors also live in between
         return False
     ending, beginning = timeline.spans.get(operand), timeline.spans.get(result)
     if ending is None or beginning is None or operand in timeline.graph_outputs:
@@ -379,8 +378,8 @@ def hands_over(op: Op, operand: Tensor, result: Tensor, timeline: Timeline) -> b
 
 
 def placement_requests(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[Request]:
-    """What TFLM's planner is asked for: every planned tensor, at its offset if the plan
-    (tensor -> bytes) has one, then every scratch buffer."""
+    """The requests to TFLM's planner: every planned tensor, at its offset if the plan (tensor ->
+    bytes) has one, then every scratch buffer."""
     tensors = [
         Request(
             timeline.sizes[t],

@@ -1,9 +1,10 @@
-"""Where every buffer of a model lies once TFLM's planner has run, with an offline plan or without.
+"""The offset of every buffer of a model after TFLM's planner has run, with or without an offline
+plan.
 
     timeline --requests--> TFLM's planner --offsets--> head
                                  plan ----'
 
-Only this module turns a plan for tensors into an offset for each buffer, scratch included. It must
+Only this module turns a plan of tensors into an offset for each buffer, scratch included. It must
 not know where a plan comes from.
 """
 
@@ -28,8 +29,8 @@ from tflm_planner.tflm.liveness import (
 class Placement:
     """The requests to TFLM's memory planner, and its answer.
 
-    timeline: the life spans. requests: of every planned tensor, then of every scratch buffer.
-    offsets: of each request, in bytes from the head's start. head: bytes of the arena's head.
+    timeline: the life spans. requests: one for every planned tensor, then one for every scratch
+    buffer. offsets: of each request, in bytes from the start of the head. head: bytes of the head.
     """
 
     timeline: Timeline
@@ -44,23 +45,23 @@ class Placement:
 
     @property
     def scratch_offsets(self) -> tuple[int, ...]:
-        """The offsets of scratch alone, in the timeline's order."""
+        """The offsets of scratch only, in the timeline's order."""
         return self.offsets[len(self.timeline.planned) :]
 
     def violations(self, input_overlaps_of: InputOverlapRule) -> list[Violation]:
-        """Where it shares memory that the target's contracts do not allow to be shared."""
+        """Pairs that share memory although the target's contracts do not permit it."""
         return validate(planning_problem(self.timeline, input_overlaps_of), self.plan)
 
 
 def placement_of(timeline: Timeline, offsets: Mapping[Tensor, int] | None = None) -> Placement:
-    """Where TFLM puts everything: tensors where the plan (tensor -> bytes) says, the rest and all
-    scratch where its planner finds room."""
+    """The offsets that TFLM assigns: tensors at their offsets in the plan (tensor -> bytes), the
+    rest and all scratch by its planner."""
     requests = tuple(placement_requests(timeline, offsets or {}))
     placed = tuple(greedy.place(requests))
     return Placement(timeline, requests, placed, greedy.head(requests, placed))
 
 
 def tensor_offsets(timeline: Timeline, plan: Plan) -> dict[Tensor, int]:
-    """Tensor -> bytes, of a plan for `planning_problem(timeline)`: what an offline plan can say.
-    The plan's offsets of scratch, which follow those of tensors, are left out."""
+    """Tensor -> bytes, from a plan for `planning_problem(timeline)`: the part that an offline plan
+    can express. The offsets of scratch, which follow those of tensors, are left out."""
     return dict(zip(timeline.planned, plan.offsets, strict=False))

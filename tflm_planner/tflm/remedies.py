@@ -1,5 +1,5 @@
-"""What to do about operators that a runtime lacks, or does not take in some types: in the words of
-whoever builds and converts the model. It must not know runtimes."""
+"""Advice about operators that a runtime lacks, or that it does not support for some types, for the
+person who builds and converts the model. It must not know runtimes."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ REMEDIES = {
     "ARG_MAX": "leave it to the application, which finds the largest output in a line",
     "SELECT_V2": "compute both branches, and add them up weighted by the mask",
 }
-"""By operator; for others nothing better is known than to do without."""
+"""Advice by kind of operator; for other kinds the only advice is to avoid them."""

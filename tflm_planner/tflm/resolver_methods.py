@@ -1,7 +1,7 @@
-"""Which method of MicroMutableOpResolver registers which operator.
+"""The methods of MicroMutableOpResolver that register operators.
 
 Source: tensorflow/lite/micro/micro_mutable_op_resolver.h of tflite-micro 90b983c. Most methods are
-named after the schema's operator; the others are listed. It must not know models.
+named after the operator in the schema; the others are listed. It must not know models.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _CUSTOM = {
     "TFLite_Detection_PostProcess": "AddDetectionPostprocess",
     "ethos-u": "AddEthosU",
 }
-"""Custom operators that come with TFLM, by the name in the file."""
+"""Custom operators that come with TFLM, by their names in the file."""
 BUILTINS = OPERATORS.keys() - _CUSTOM.keys()
-"""Operators of the schema that TFLM has."""
+"""Operators of the schema that TFLM registers."""
 
 
 def resolver_method(kind: str, *, custom: bool = False) -> str | None:
-    """The method for an operator ("CONV_2D" -> "AddConv2D"); None where TFLM has none."""
+    """The method for an operator ("CONV_2D" -> "AddConv2D"); None if TFLM has none."""
     if custom:
         return _CUSTOM.get(kind)
     if kind not in BUILTINS:

@@ -1,8 +1,9 @@
-"""Which memory a placed model really shares, and the replay of what only its target allows.
+"""The memory that a placed model really shares, and the replay of overlaps that only its target
+permits.
 
-`validate` says that a plan keeps the contracts, which are closed forms; the replay goes through
-the reads and writes of the target's kernels and says that no byte is lost. The two share the
-table of which kernel runs, and no arithmetic.
+`validate` checks a plan against the contracts, which are closed forms; the replay goes through the
+reads and writes of the target's kernels and checks that no byte is lost. The two use the same table
+of which kernel runs, but no common arithmetic.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class SharedMemory:
 
 
 def taken_aliases(timeline: Timeline, offsets: dict[Tensor, int]) -> Iterator[SharedMemory]:
-    """The aliases that offsets (tensor -> bytes) take."""
+    """The aliases that these offsets (tensor -> bytes) use."""
     views = (s for op in timeline.ops if op in timeline.scopes for s in copies(op))
     planned = (s for s in views if s.operand in timeline.spans and s.result in timeline.spans)
     candidates = {
@@ -56,14 +57,14 @@ def taken_aliases(timeline: Timeline, offsets: dict[Tensor, int]) -> Iterator[Sh
 
 
 def sharing_texts(timeline: Timeline, offsets: dict[Tensor, int]) -> tuple[str, ...]:
-    """In words, for reports: all memory that is shared because the bytes are equal or no longer
-    needed, whatever the kernels do."""
+    """All memory, in words for reports, that is shared because bytes are equal or no longer needed,
+    whatever the kernels do."""
     return (*map(str, taken_aliases(timeline, offsets)), *taken_variables(timeline, offsets))
 
 
 def taken_variables(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[str]:
-    """In words: the variables of loops and branches several of whose tensors (operand, result,
-    inputs and outputs of the graphs that run; see `tflm.control_flow`) lie in one place."""
+    """In words: the variables of loops and branches of which several tensors (operand, result,
+    inputs and outputs of the graphs that run; see `tflm.control_flow`) lie in the same place."""
     places: dict[Tensor, tuple[Tensor, ...]] = {}
     for pair in loop_pairs(timeline):
         if offsets[pair[0]] == offsets[pair[1]]:
@@ -78,7 +79,7 @@ def taken_variables(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[s
 def taken_input_overlaps(
     timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
 ) -> Iterator[SharedMemory]:
-    """The results that overlap an operand as only the target's contracts allow."""
+    """The results that overlap an operand in a way that only the target's contracts permit."""
     aliases = {(s.operand, s.result) for s in taken_aliases(timeline, offsets)}
     for t in legal_input_overlaps(timeline, kernels.input_overlaps_of):
         shared = _overlap_of(t.operand, t.result, offsets)
@@ -87,9 +88,11 @@ def taken_input_overlaps(
 
 
 def replay_all(input_overlaps: list[SharedMemory], kernels: TargetKernels) -> int:
-    """Replay every overlap on every kernel build that the target may have; returns how many.
+    """Replay every overlap on every kernel build that the target may have; returns the number of
+    overlaps.
 
-    Raises UnsoundPlanError for an overlap that loses a byte: the contract that allowed it is wrong.
+    Raises UnsoundPlanError for an overlap that loses a byte: the contract that permitted it is
+    wrong.
     """
     for shared in input_overlaps:
         for build in kernels.builds:
@@ -102,7 +105,7 @@ def replay_all(input_overlaps: list[SharedMemory], kernels: TargetKernels) -> in
 
 
 def _overlap_of(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> SharedMemory | None:
-    """The pair, if their true bytes overlap."""
+    """The pair as `SharedMemory` if their actual bytes overlap, else None."""
     below = offsets[operand] - offsets[result]
     overlap = -planned_bytes(operand) < below < planned_bytes(result)
     assert result.producer is not None
@@ -111,8 +114,8 @@ def _overlap_of(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class RemainingCopies:
-    """The copies that a plan leaves to be made. offsets: tensor -> bytes. skips: whether a WHILE of
-    the target's TFLM leaves out copies of a tensor onto itself (`versions`: "skips_copies")."""
+    """The copies that still have to be made with a plan. offsets: tensor -> bytes. skips: whether a
+    WHILE of the target's TFLM skips copies of a tensor onto itself (`versions`: "skips_copies")."""
 
     offsets: Mapping[Tensor, int]
     skips: bool
@@ -123,8 +126,8 @@ class RemainingCopies:
         return bool(op.inputs and op.outputs) and self._is_in_place(op.inputs[0], op.outputs[0])
 
     def turn_bytes(self, op: Op) -> float:
-        """Bytes of the variables that a turn of a WHILE copies from body to caller, from caller
-        to condition and from caller to body; each of the three ways counts a third."""
+        """Bytes of the variables that one turn of a WHILE copies: from body to caller, from caller
+        to condition and from caller to body, each of which counts one third."""
         condition, body = (op.graphs.get(name, []) for name in (CONDITION, BODY))
         moved = 0.0
         if len(condition) == 1 and len(body) == 1:

@@ -1,6 +1,6 @@
-"""What decides the arena: processor core x kernel library x version of TFLM; and boards.
+"""What determines the arena: processor core x kernel library x version of TFLM; and boards.
 
-Plain records, without defaults of any target: `targets` reads them from TOML files. This module
+Plain records without defaults for any target: `targets` reads them from TOML files. This module
 must not know models, operators or kernels.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Extension = Literal["none", "dsp", "mve", "pie-s3", "pie-p4"]
-"""Vector instructions of a core, which choose among a library's implementations: of Arm cores
+"""Vector instructions of a core, by which a library chooses its kernels: those of Arm cores
 (CMSIS-NN), and the PIE of the ESP32-S3 and of the ESP32-P4 (ESP-NN)."""
 Version = Literal["current", "arduino-2023"]
 """TFLM: 90b983c of August 2026, or the Arduino library of 2023."""
@@ -20,12 +20,12 @@ Optimized = Literal["speed", "size"]
 
 @dataclass(frozen=True)
 class Board:
-    """A board on which a target sits."""
+    """A board, and the target that its processor is."""
 
     id: str
-    """What it is called on the command line."""
+    """Its id on the command line."""
     name: str
-    """What it is called in reports."""
+    """Its name in reports."""
     target: str
     """Id of its target."""
     sram: int
@@ -33,51 +33,51 @@ class Board:
     flash: int
     """Bytes of flash."""
     clock: int
-    """Hz."""
+    """Clock frequency in Hz."""
     active_microwatts: int = 0
-    """Power while a model runs, for estimates of energy; 0 where nobody stated it (no built-in
-    board has one: datasheets give the core's, not the board's)."""
+    """Power in microwatts while a model runs, for estimates of energy; 0 if nobody stated it (no
+    built-in board has one, because datasheets give the power of the core, not of the board)."""
     vendor: str = ""
     """Who sells it."""
     psram: int = 0
-    """Bytes of slower RAM outside of the chip, for people: no arena is planned for it."""
+    """Bytes of slower RAM outside of the chip, for people: no arena is planned in it."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What decides the arena."""
+    """Everything that determines the arena."""
 
     id: str
-    """What it is called on the command line."""
+    """Its id on the command line."""
     name: str
-    """What it is called in reports."""
+    """Its name in reports."""
     core: str
     """The processor."""
     kernels: str
     """Name of the kernel library (`tflm.kernels.library_of`)."""
     extension: Extension = "none"
-    """The core's vector instructions, for which libraries have other kernels."""
+    """The core's vector instructions, for which libraries have special kernels."""
     pointer: int = 4
     """Bytes of a pointer."""
     short_enums: bool = True
     """Whether enums take the smallest integer (bare-metal Arm)."""
     version: Version = "current"
-    """Of TFLM."""
+    """The version of TFLM."""
     optimized: Optimized = "speed"
-    """What CMSIS-NN was built for."""
+    """Whether CMSIS-NN was built for speed or for size."""
     static_memory: bool = True
     """Whether TFLM is built with TF_LITE_STATIC_MEMORY."""
     recording: bool = False
-    """Whether its allocator is the one that records, as in the Python package."""
+    """Whether its allocator is the recording one, as in the Python package."""
     compression: bool = False
-    """Whether it is built with USE_TFLM_COMPRESSION, as the Python package is."""
+    """Whether TFLM is built with USE_TFLM_COMPRESSION, as the Python package is."""
     lean: bool = False
     """Whether the firmware has the lean library (arduino_runner/src/lean)."""
     tflm: str = ""
-    """The day of TFLM's sources, if another one than its version's (`versions`): it says what
-    operators there are."""
+    """The date of TFLM's sources, if it is not that of `version` (`versions`): it determines which
+    operators exist."""
     board: Board | None = None
-    """If one was named."""
+    """The board, if one was named."""
 
     @property
     def core_family(self) -> str:

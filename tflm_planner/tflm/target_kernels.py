@@ -1,4 +1,4 @@
-"""A target as planning sees it: what its kernels request, and what they may overlap."""
+"""A target as planning uses it: what its kernels request, and which overlaps they permit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load
 
 
 class FormOverlap(NamedTuple):
-    """An input overlap of every operator of one form. operand, result: which input and output.
-    low, high: as of `InputOverlap`."""
+    """An input overlap of every operator of one form. operand, result: index of the input and of
+    the output. low, high: as in `InputOverlap`."""
 
     operand: int
     result: int
@@ -39,15 +39,15 @@ class TargetKernels:
         return scratch_model(self.target)
 
     def part_scratch_of(self, op: Op, axis: int, size: int) -> tuple[int, ...] | None:
-        """The same for a part of an operator, `size` elements of its result long along an axis;
-        None where it is as of the whole."""
+        """`scratch_of` for a part of an operator with `size` elements of its result along an axis;
+        None if it is the same as for the whole."""
         return library_of(self.target).part_scratch(op, self.target, axis, size)
 
     def input_overlaps_of(self, op: Op) -> Iterable[InputOverlap]:
-        """Results that may overlap operands: what the target's kernels allow beyond aliases.
+        """Results that may overlap operands: what the target's kernels permit beyond aliases.
 
-        The reference kernels must allow it too, because they run on this machine: every plan can
-        then be run here, and not only replayed.
+        The reference kernels must permit it too, because they run on this machine: every plan can
+        then be run here, not only replayed.
         """
         if op.kind not in OVERLAPPING:
             return
@@ -58,9 +58,9 @@ class TargetKernels:
 
 
 class _ContractMemo:
-    """A cache of what some builds and the reference kernels allow.
+    """A cache of what some builds and the reference kernels permit.
 
-    Contracts are asked for many times and by many operators of the same form (`kernels.forms`).
+    Contracts are needed many times, and for many operators of the same form (`kernels.forms`).
     """
 
     def __init__(self, builds: tuple[KernelBuild, ...]) -> None:
@@ -68,7 +68,7 @@ class _ContractMemo:
         self._by_form: dict[Hashable, list[FormOverlap]] = {}
 
     def overlaps_of(self, op: Op) -> list[FormOverlap]:
-        """What all of them allow an operator."""
+        """The overlaps that all of them permit for an operator."""
         form = operator_form(op)
         overlaps = self._by_form.get(form)
         if overlaps is None:
@@ -83,7 +83,7 @@ class _ContractMemo:
 
 @lru_cache(maxsize=8)
 def _contract_memo(builds: tuple[KernelBuild, ...]) -> _ContractMemo:
-    """One memory for all plans of a target, and few targets at a time."""
+    """One cache per set of builds for all plans; only a few are kept."""
     return _ContractMemo(builds)
 
 
@@ -92,12 +92,12 @@ def _place(tensors: Sequence[Tensor | None], tensor: Tensor) -> int:
 
 
 def runners(target: Target) -> tuple[Target, ...]:
-    """The targets that must run a file made for `target`: itself, and TFLM on this machine, which
-    proves it."""
+    """The targets on which a file made for `target` must run: the target itself, and TFLM on this
+    machine, on which the file is proved."""
     return tuple(dict.fromkeys((target, load_target(HOST_RUNTIME))))
 
 
 def kernels_of(target: Target | None = None) -> TargetKernels:
-    """The kernels of a target; of the default one if none is given."""
+    """The kernels of a target; of the default target if none is given."""
     target = target or load_target(DEFAULT_TARGET)
     return TargetKernels(target, library_of(target).builds(target))

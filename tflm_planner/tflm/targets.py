@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 LEAN_SUFFIX = "+lean"
-"""Behind a target's or board's id: with the lean library."""
+"""Suffix of a target's or board's id: with the lean library."""
 HOST_RUNTIME = "x86-64/wheel"
-"""The target that TFLM on this machine is: the tflite-micro Python package."""
+"""The target that stands for TFLM on this machine: the tflite-micro Python package."""
 _SHORT = {"any": "cortex-m/any"}
 
 
@@ -71,7 +71,7 @@ def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
 
 
 def with_lean(target: Target) -> Target:
-    """The same target with the lean library. Raises UsageError where that cannot be predicted."""
+    """The same target with the lean library. Raises UsageError if its arena cannot be predicted."""
     if target.lean:
         return target
     if not can_be_lean(target):
@@ -91,17 +91,17 @@ def can_be_lean(target: Target) -> bool:
 
 
 def kernel_twin(target: Target) -> Target:
-    """The target without its names and its board: where those of two targets are equal, what runs
-    on one runs on the other, in the same bytes. Of the core the family remains, by which lean
-    firmware differs."""
+    """The target without its names and its board: if two targets have equal twins, a file runs on
+    both in the same bytes. Only the family of the core is kept, because lean firmware depends on
+    it."""
     return replace(target, id="", name="", core=target.core_family, board=None)
 
 
 def boards_like(pattern: str, kernels: str = "") -> tuple[Target, ...]:
-    """The built-in boards, each with its target, whose id, name, vendor or target holds or matches
-    `pattern` ("" for all). kernels: the library that their firmware has, as in "esp-nn-1.2.3", in
-    place of what a board stands for; boards whose core has no such target are left out. Raises
-    UsageError where none is left."""
+    """The built-in boards, each with its target, whose id, name, vendor or target contains or
+    matches `pattern` ("" for all). kernels: use this library, as in "esp-nn-1.2.3", instead of the
+    board's own; boards whose core has no such target are left out. Raises UsageError if none is
+    left."""
     boards = [board for board in all_boards().values() if _is_like(board, pattern)]
     ids = {board.id: f"{board.target.partition('/')[0]}/{kernels}" for board in boards}
     targets = tuple(

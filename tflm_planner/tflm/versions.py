@@ -1,9 +1,9 @@
-"""What TFLM could do on a given day: operators, and what a plan may rest on.
+"""What TFLM could do on a given day: its operators, and the behaviour that a plan may rely on.
 
     --tflm 2025-06  ->  day of the target  ->  has this operator? plans of several sub-graphs?
 
-The days stand in data/history.toml, each with its commit. Sizes of structures do not depend on the
-day but on the target's `version`. This module must not know models.
+The days are listed in data/history.toml, each with its commit. Sizes of structures do not depend on
+the day but on the target's `version`. This module must not know models.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tflm_planner.tflm.target import Target
 
 Behaviour = Literal["plans_of_subgraphs", "skips_copies"]
 FIRST_KNOWN = date(2023, 1, 1)
-"""The beginning of what the table knows."""
+"""The first day that the table covers."""
 
 
 def with_tflm(target: Target, version: str) -> Target:
-    """The target with TFLM of a day ("2025-06-30"), of the first of a month ("2025-06"), or
-    "current". Raises UsageError for anything else, and for days of which nothing is known."""
+    """The target with TFLM of a day ("2025-06-30"), of the first day of a month ("2025-06"), or
+    "current". Raises UsageError for anything else, and for days before FIRST_KNOWN."""
     with_version = replace(target, tflm=version)
     day_of(with_version)
     return with_version
 
 
 def day_of(target: Target) -> date:
-    """The day of the target's TFLM. Raises UsageError where a file gives no day."""
+    """The day of the target's TFLM. Raises UsageError if a file gives something else."""
     version = target.tflm
     if not version or version == "current":
         return day_of_version(version or target.version)
@@ -50,12 +50,12 @@ def day_of(target: Target) -> date:
 
 
 def day_of_version(version: str) -> date:
-    """The day of the sources that a version of structures stands for."""
+    """The day of the sources for which a version stands."""
     return _table("version")[version]
 
 
 def has_operator(kind: str, target: Target) -> bool:
-    """Whether the target's TFLM can register an operator that TFLM can register today."""
+    """Whether the target's TFLM can register an operator that today's TFLM can register."""
     return day_of(target) >= _table("operator").get(kind, date.min)
 
 
@@ -65,7 +65,7 @@ def since(kind: str) -> date:
 
 
 def since_behaviour(behaviour: Behaviour) -> date:
-    """The day on which TFLM learnt to behave so."""
+    """The day from which TFLM behaves so."""
     return _table("behaviour")[behaviour]
 
 

@@ -1,13 +1,13 @@
 """MOTES's search: a memory-bottleneck-aware beam (Algorithm 1, section 4.5), as published.
 
     state P   schemes p = (S, A, V_I, V_O, n): disjoint regions, each in n parts along one axis
-    step      find the bottleneck of each state; add every region of the cell that holds it, along
-              every axis that holds it; keep the `width` best states (LessThen)
+    step      find the bottleneck operator of each state; add every region of the cell that has it,
+              along every axis that has it; keep the `width` best states (LessThen)
 
-The paper's `Schedule` is reverse post-order. LessThen compares bytes first among states that keep
-the latency, and latency first otherwise. A cell that was split is not looked at again. Two things
-differ from the paper: the bytes are the arena of the target (`objective="head"` gives the paper's),
-and regions are kept only where the operators can compute their tiles exactly.
+The paper's `Schedule` is reverse post-order. LessThen compares bytes first among states within the
+permitted latency, and latency first among others. A cell is split once only. Two things differ from
+the paper: the bytes are the arena of the target (`objective="head"` gives the paper's), and a
+region is used only if its operators can compute their tiles exactly.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _TilingState:
 
 
 class BeamSearch:
-    """One beam search. `result()` is good at any time, also after StoppedError in `run()`."""
+    """One beam search. `result()` may be called at any time, also after StoppedError in `run()`."""
 
     def __init__(self, options: TilingOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
@@ -76,7 +76,7 @@ class BeamSearch:
         return TilingResult(best, front, len(self._seen), slower_front(front, tilings))
 
     def run(self, on_progress: Progress = silent) -> None:
-        """Run Algorithm 1, then plan its best states with care. Raises StoppedError."""
+        """Run Algorithm 1, then plan its best states with more effort. Raises StoppedError."""
         states = [self._start]
         for _ in range(self._options.search_budget.beam_steps):
             states = self._step(states)
@@ -93,7 +93,7 @@ class BeamSearch:
         self._states += self._evaluate(careful)
 
     def _step(self, states: list[_TilingState]) -> list[_TilingState]:
-        """Lines 5 to 17: all states with one region more, the `width` best of them."""
+        """Lines 5 to 17: extend each state by one region in all ways; returns the `width` best."""
         moves: list[tuple[Candidate, frozenset[int]]] = []
         for state in states:
             cell = self._bottleneck_cell(state)
@@ -115,8 +115,7 @@ class BeamSearch:
         return reached[: self._options.width]
 
     def _evaluate(self, moves: Sequence[tuple[Candidate, frozenset[int]]]) -> list[_TilingState]:
-        """States of candidates with the cells left to split, where they are possible and
-        allowed."""
+        """The states of candidates that are possible and permitted, each with its unsplit cells."""
         requests = [EvaluationRequest(candidate) for candidate, _ in moves]
         states: list[_TilingState] = []
         for (candidate, unsplit), outcome in zip(
@@ -130,7 +129,8 @@ class BeamSearch:
         return states
 
     def _bottleneck_cell(self, state: _TilingState) -> int | None:
-        """The cell with the bottleneck; None if there is none, or it is split already."""
+        """The cell with the bottleneck; None if there is no bottleneck, or its cell is already
+        split."""
         bottleneck = state.tiling.bottleneck
         if bottleneck is None:
             return None
@@ -138,7 +138,7 @@ class BeamSearch:
         return next((c for c in state.unsplit_cells if any(o is op for o in self._cells[c])), None)
 
     def _regions(self, cell: list[Op], bottleneck: int | None) -> Iterator[TiledRegion]:
-        """GenSchemes for every axis of the cell that the bottleneck lies on."""
+        """GenSchemes for every axis of the cell to which a tensor of the bottleneck belongs."""
         if bottleneck is None:
             return
         op = self._ops[bottleneck]
@@ -148,8 +148,8 @@ class BeamSearch:
                 yield from self._regions_along(cell, axis, bottleneck)
 
     def _regions_along(self, cell: list[Op], axis: Axis, bottleneck: int) -> Iterator[TiledRegion]:
-        """The operators around the bottleneck whose results lie on the axis, in every number of
-        parts that divides its length."""
+        """The operators of the cell whose results lie on the axis, if the bottleneck is one of
+        them, in every number of parts that divides the axis' length."""
         axis_of = {v.tensor: v.axis - 1 for v in axis.vertices if v.axis > 0}
         ops = [op for op in cell if op.outputs and all(t in axis_of for t in op.outputs)]
         if all(op is not self._ops[bottleneck] for op in ops):
@@ -171,7 +171,7 @@ class BeamSearch:
 
 
 def _less_than(state: _TilingState, max_slowdown: float) -> tuple[float, ...]:
-    """LessThen as a sort key: bytes first where the latency is kept, else latency first."""
+    """LessThen as a sort key: bytes first within the permitted latency, else latency first."""
     tiling = state.tiling
     if tiling.slowdown <= max_slowdown:
         return (0, tiling.bytes, tiling.slowdown)

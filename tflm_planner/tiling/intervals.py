@@ -1,11 +1,11 @@
 """Chooses which intervals of a schedule are estimated, in tiles and in loops, and which of them may
 help.
 
-    0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 6      ending at 6: starts near by are all taken; starts far off
-              |---------------->|        only at narrow positions, where few bytes live
+    0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 6      intervals that end at 6 begin at every near position, and
+              |---------------->|        at those far positions that are narrow (few bytes live)
                         |------>|
 
-Only what may lower the objective becomes a segment. This module must not evaluate any.
+Only intervals that may lower the objective become segments. This module must not evaluate any.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from tflm_planner.tiling.segments import looped_segment, tiled_segment
 
 _NO_LIMIT = 1 << 62
 _HALOS: tuple[Literal["recompute", "merge"], ...] = ("recompute", "merge")
-"""What tiles may do about halos."""
+"""Halo policies of tiles."""
 
 Estimates = list[TileEstimate] | list[LoopEstimate]
 
 
 @dataclass(frozen=True)
 class IntervalLimits:
-    """What intervals must keep to be of use."""
+    """Limits within which intervals are useful."""
 
     order: tuple[int, ...]
-    """The order of the operators that makes the schedule."""
+    """The order of the operators in the schedule."""
     arena: int
     """Bytes of the arena of the untiled model."""
     tail: int
@@ -54,15 +54,15 @@ class IntervalLimits:
 
 @dataclass(frozen=True)
 class IntervalsEndingAt:
-    """A job: estimate all intervals that end before position `end`. halo_policy: of tiles; None
-    for loops."""
+    """A job: estimate all intervals that end before position `end`. halo_policy: that of tiles;
+    None for loops."""
 
     limits: IntervalLimits
     end: int
     halo_policy: EstimatedHalo | None
 
     def run(self, evaluator: Evaluator) -> Estimates:
-        """The estimates that may help if every operator were allowed."""
+        """The estimates that may help, as if all operators were permitted."""
         order = self.limits.order
         estimates = _interval_estimates(evaluator.linear_schedule(order), self.end, self.limits)
         if not estimates.firsts:
@@ -75,7 +75,8 @@ class IntervalsEndingAt:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Segments of one search, from estimates. used_kinds: operators of the model."""
+    """The segments of one search, made from estimates. used_kinds: kinds of operators of the
+    model."""
 
     limits: IntervalLimits
     workers: Workers
@@ -83,8 +84,8 @@ class Intervals:
     used_kinds: frozenset[str]
 
     def tiled_segments(self, bind_views: bool) -> Iterator[Segment]:
-        """All segments in tiles that may help. bind_views: views lie inside their parents, so that
-        halos are recomputed."""
+        """All segments in tiles that may help. bind_views: views lie inside their parents; halos
+        are then always recomputed."""
         slices = self.options.allows("SLICE", self.used_kinds)
         joins = self.options.allows("CONCATENATION", self.used_kinds)
         for halo in _HALOS[:1] if bind_views else _HALOS:
@@ -94,13 +95,13 @@ class Intervals:
                     yield tiled_segment(estimate, halo)
 
     def looped_segments(self) -> Iterator[Segment]:
-        """All segments in loops that may help: the same whether views are bound or not."""
+        """All segments in loops that may help; they do not depend on whether views are bound."""
         if allows_loops(self.options, self.used_kinds):
             for estimates in self._estimate_all(None):
                 yield from map(looped_segment, cast("list[LoopEstimate]", estimates))
 
     def _tile_estimates(self, policy: EstimatedHalo) -> list[TileEstimate]:
-        """Estimates in tiles that may help if every operator were allowed. All searches of one
+        """Estimates in tiles that may help, as if all operators were permitted. All searches of one
         schedule share them."""
 
         def make() -> list[TileEstimate]:
@@ -110,7 +111,7 @@ class Intervals:
         return self.workers.evaluator.tile_estimates(self.limits.order, policy, make)
 
     def _estimate_all(self, policy: EstimatedHalo | None) -> list[Estimates]:
-        """Estimates by the ends of intervals."""
+        """The estimates, one entry for each end of intervals."""
         ends = range(1, len(self.limits.order) + 1)
         jobs = [IntervalsEndingAt(self.limits, end, policy) for end in ends]
         return self.workers.run(jobs)
@@ -126,9 +127,9 @@ def _interval_estimates(
 
 
 def _firsts(schedule: LinearSchedule, end: int, least_head: int) -> frozenset[int]:
-    """Where the intervals begin: anywhere near by, and at narrow positions far off. In large
-    models only at narrow positions, because every head contains what lives across the ends of the
-    interval. Each interval holds an operator that needs more than `least_head`."""
+    """The positions at which the intervals begin: all near ones, and the narrow ones farther away.
+    In large models only narrow ones, because every head includes what lives across the borders of
+    the interval. Each interval contains an operator that needs more than `least_head`."""
     budget = schedule.options.search_budget
     near = range(max(0, end - budget.interval_operators), end)
     far: list[int] = []
@@ -150,9 +151,9 @@ class _IntervalEstimates:
     end: int
     limits: IntervalLimits
     firsts: frozenset[int]
-    """Where they begin."""
+    """The positions at which they begin."""
     least_head: int
-    """Bytes that every head needs: the model's inputs, or its outputs."""
+    """Bytes that every head needs at least: those of the model's inputs or of its outputs."""
 
     @property
     def _budget(self) -> SearchBudget:
@@ -174,8 +175,8 @@ class _IntervalEstimates:
                     yield estimate
 
     def _with_falling_head(self, axis: int, policy: EstimatedHalo) -> Iterator[TileEstimate]:
-        """Estimates with more and more parts, those that lower the head: every part adds to tail
-        and instructions."""
+        """Estimates in increasing part counts; only those that lower the head, because every part
+        adds to the tail and to the instructions."""
         size = (self.schedule.ops[self.end - 1].outputs[0].shape or ())[axis]
         part_counts = [n for n in self._part_counts(size, policy) if n <= size]
         limits = EstimateLimits(self._most_tail, self.limits.allowed_instructions)
@@ -199,11 +200,12 @@ class _IntervalEstimates:
 
     @property
     def _parts_without_gain(self) -> int:
-        """Part counts in a row that may lower no head before the larger ones are skipped."""
+        """How many part counts in a row may fail to lower the head before larger ones are
+        skipped."""
         return self._budget.parts_without_gain_large if self._is_large else _NO_LIMIT
 
     def _part_counts(self, size: int, policy: EstimatedHalo) -> list[int]:
-        """Part counts for an axis of this size."""
+        """Part counts to estimate for an axis of this size."""
         budget = self._budget
         if not self._is_large:
             return part_counts_of(size, budget)
@@ -213,7 +215,8 @@ class _IntervalEstimates:
 
     @property
     def _most_tail(self) -> int:
-        """Bytes added to the tail with which no tiling is smaller than the untiled model."""
+        """With at least this many bytes added to the tail, no tiling is smaller than the untiled
+        model."""
         if self.schedule.options.objective != "arena":
             return _NO_LIMIT
         return self.limits.arena - self.limits.tail - self.least_head
@@ -228,9 +231,9 @@ def part_counts_of(size: int, budget: SearchBudget) -> list[int]:
 
 def _axes_to_cut(schedule: LinearSchedule, end: int) -> list[int]:
     """Axes along which intervals that end before `end` are cut: the outermost one, where parts are
-    contiguous, and the innermost one, which is the channels of an image."""
+    contiguous, and the innermost one (the channels of an image)."""
     outputs = schedule.ops[end - 1].outputs
-    if len(outputs) != 1:  # none, of ASSIGN_VARIABLE, or several
+    if len(outputs) != 1:  # ASSIGN_VARIABLE has none, others have several
         return []
     shape = outputs[0].shape or ()
     axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]

@@ -24,7 +24,7 @@ from tflm_planner.transforms.schedules import Effort
 
 
 class EvaluatedCandidate(NamedTuple):
-    """A candidate with the tiling that it gives."""
+    """A candidate and its tiling."""
 
     candidate: Candidate
     tiling: Tiling
@@ -33,10 +33,10 @@ class EvaluatedCandidate(NamedTuple):
 class ModelEvaluations:
     """The whole models of one search.
 
-    length: operators of the untiled model. work: what evaluations are charged to. untiled: the
+    length: operators of the untiled model. work: the budget that evaluations spend. untiled: the
     evaluation of the untiled model. tilings: those that are fast enough, the untiled model first.
-    slower: the others. best: the best tiling so far, of equals the first. used_kinds: operators of
-    the untiled model.
+    slower: the others. best: the best tiling so far; among equals the first. used_kinds: kinds of
+    operators of the untiled model.
     """
 
     def __init__(
@@ -56,20 +56,20 @@ class ModelEvaluations:
 
     @property
     def count(self) -> int:
-        """Candidates that were evaluated, the impossible ones too."""
+        """Number of candidates that were evaluated, including impossible ones."""
         return len(self._tilings)
 
     def __contains__(self, candidate: object) -> bool:
-        """Whether just this candidate was evaluated."""
+        """Whether exactly this candidate was evaluated."""
         return candidate in self._tilings
 
     @property
     def untiled_tail(self) -> int:
-        """Bytes of the untiled model's tail where the arena is to be small; 0 where the head is."""
+        """Bytes of the untiled model's tail if the objective is the arena; 0 if it is the head."""
         return self.untiled.tail if self._options.objective == "arena" else 0
 
     def request(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
-        """The evaluations; None where a candidate is impossible or not allowed."""
+        """The evaluations; None if a candidate is impossible or needs operators not permitted."""
         evaluations = self._workers.evaluate(requests)
         return [
             if_permitted(evaluation, self._options, self.used_kinds) for evaluation in evaluations
@@ -89,11 +89,11 @@ class ModelEvaluations:
 
     def tilings_of(self, candidate: Candidate) -> list[Tiling]:
         """The tilings of a candidate that was added: those of its variants that are possible,
-        allowed and fast enough."""
+        permitted and fast enough."""
         return [t for v in self._variants(candidate) if (t := self._tilings[v]) is not None]
 
     def _variants(self, candidate: Candidate) -> list[Candidate]:
-        """A candidate in the tile orders and bindings in which it is evaluated."""
+        """A candidate in all tile orders and view bindings in which it is evaluated."""
         binds_both_ways = candidate.bind_views and candidate.is_mixed
         several = self.work_of(candidate) <= self._options.search_budget.several_orders_model
         return [
@@ -103,7 +103,7 @@ class ModelEvaluations:
         ]
 
     def _store(self, candidate: Candidate, evaluation: Evaluation | None) -> Tiling | None:
-        """The tiling, which is stored; None where there is none, or it is too slow."""
+        """Store the tiling and return it; None if there is none, or if it is too slow."""
         if evaluation is None:
             return None
         tiling = tiling_of(candidate, evaluation, self._options, self.untiled.instructions)
@@ -120,7 +120,8 @@ class ModelEvaluations:
         return self._length + sum(map(added_work, candidate.regions))
 
     def ranking(self) -> list[EvaluatedCandidate]:
-        """The tilings that change the model, the best first; of equals those with bound views."""
+        """The tilings that change the model, the best first; among equals those with bound views
+        first."""
         evaluated = [
             EvaluatedCandidate(candidate, tiling)
             for candidate, tiling in self._tilings.items()
@@ -129,14 +130,14 @@ class ModelEvaluations:
         return sorted(evaluated, key=lambda e: (e.tiling.rank, not e.candidate.bind_views))
 
     def front(self) -> list[EvaluatedCandidate]:
-        """What the search offers so far (`pareto_fronts`) and changes the model, the smallest
-        first."""
+        """The tilings that the search offers so far (`pareto_fronts`), without the unchanged model,
+        the smallest first."""
         candidates = {tiling: c for c, tiling in self._tilings.items() if tiling is not None}
         offered = pareto_fronts(candidates)
         return [EvaluatedCandidate(candidates[t], t) for t in offered if t.is_changed]
 
     def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        """The first candidates, as many as the step's work allows; at least one."""
+        """As many of the first candidates as the step's work allows; at least one."""
         work_left = self.work.first_part_remaining
         for k, candidate in enumerate(candidates):
             work_left -= len(TILE_ORDERS) * self.work_of(candidate)

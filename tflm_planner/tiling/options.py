@@ -1,4 +1,4 @@
-"""The question to a search for tilings; its answer is in `tilings`."""
+"""The options of a search for tilings; its results are in `tilings`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
 def check_choices(method: str, objective: str) -> None:
-    """UsageError for a search or an objective that there is not."""
+    """UsageError if the search or the objective does not exist."""
     if method not in METHODS:
         raise UsageError(f"search {method!r} is unknown; choose from {', '.join(METHODS)}")
     if objective not in OBJECTIVES:
@@ -30,32 +30,32 @@ def check_choices(method: str, objective: str) -> None:
 
 @dataclass(frozen=True)
 class TilingOptions:
-    """What the search may do, and what for."""
+    """What the search may do, and its objective."""
 
     kernels: TargetKernels
     """The target, with the kernel library that runs on it."""
     input_overlaps_of: InputOverlapRule
-    """For an operator, where its result may lie in the memory of a dying operand."""
+    """The rule that says where an operator's result may lie in the memory of a dying operand."""
     max_slowdown: float = SLOWDOWN
-    """Instructions that a tiling may take, relative to the original model."""
+    """Upper limit of instructions, relative to the original model."""
     method: Method = "regions"
     """The search of segments, or the beam search of MOTES."""
     objective: Objective = "arena"
-    """The bytes to lower: the whole arena, or its head alone."""
+    """The bytes to minimise: the whole arena, or only its head."""
     width: int = 4
     """States that the beam search keeps (beta in MOTES)."""
     arena_limit: int | None = None
-    """Bytes of arena that are enough: of the tilings that keep to them the fastest wins. None: the
-    smallest tiling wins."""
+    """Bytes of arena that are enough: the fastest tiling within this limit is the best. None: the
+    smallest tiling is the best."""
     dialect: bool = True
     """Whether a view may cost no operator (`transforms.dialect`)."""
     operators: AllowedOperators = AllowedOperators.NONE
-    """Operators that may be added, so that the firmware must register them."""
+    """Operators that may be added; the firmware must register them."""
     workers: int = 1
-    """Processes that evaluate candidates."""
+    """Number of processes that evaluate candidates."""
     work_limit: int | None = None
-    """Operators that this search may plan, where that is less than its budget. None: no limit
-    beside the budget."""
+    """Number of operators that this search may plan, if that is less than its budget. None: only
+    the budget limits it."""
     search_budget: SearchBudget = DEFAULT_BUDGET
     """The tuning constants."""
 
@@ -71,5 +71,5 @@ class TilingOptions:
         return all(self.allows(kind, used_kinds) for kind in ("SLICE", "CONCATENATION"))
 
     def borders(self, used_kinds: frozenset[str]) -> tuple[Border, ...]:
-        """How a tile may get the padding of the image's edge: by PAD only where that is allowed."""
+        """How tiles may get the padding of the image's border: by PAD only if that is permitted."""
         return ("waste", "pad") if self.allows("PAD", used_kinds) else ("waste",)

@@ -1,12 +1,12 @@
-"""Searches once without new operators, then with all that are allowed, to show what each permission
-gains.
+"""Searches once without new operators, then with all that are permitted, to show what each
+permission gains.
 
     as it is              order and plan                        nothing to do
     firmware's operators  tiles whose views cost no operator    flash the model
     more operators        tiles with copies, loops              register them, flash both
 
-The second search shares the workers of the first, and the better of both counts, so that more
-permission is never worse. This module must not know how candidates are made.
+The second search shares the workers of the first, and the better result of both is used, so that
+more permission is never worse. This module must not know how candidates are made.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ COMPILED = (
     ),
     compiling.EXACT,
 )
-"""Compiled code that a search for tiles needs; each group is compiled in a child of its own. The
-last one is needed for the final plan only."""
+"""Compiled code that a search for tiles needs; each group is compiled in its own child process. The
+last group is needed only for the final plan."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class PermissionResults:
     """The results of both searches."""
 
     same_firmware: Tiling | None
-    """The best tiling without new operators, whichever search found it; None where all of them
-    were refused."""
+    """The best tiling without new operators, whichever search found it; None if all of them were
+    refused."""
     result: TilingResult
-    """With all operators that are allowed."""
+    """The result with all permitted operators."""
 
     def without(self, refused: Tiling, arena_limit: int | None) -> PermissionResults:
-        """The results without a tiling that was refused."""
+        """These results without a tiling that was refused."""
         front = tuple(t for t in self.result.front if t != refused)
         same_firmware = self.same_firmware
         if same_firmware == refused:
@@ -64,7 +64,8 @@ class PermissionResults:
         return PermissionResults(same_firmware, replace(self.result, front=front))
 
     def unlike(self, shares: Callable[[Tiling], bool]) -> PermissionResults:
-        """The same without the slower tilings that share a cause of refusals."""
+        """These results without the slower tilings for which `shares` is true: those that have the
+        cause of a refusal."""
         slower = tuple(t for t in self.result.slower if not shares(t))
         return replace(self, result=replace(self.result, slower=slower))
 
@@ -75,8 +76,9 @@ def search_by_permission(
     on_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> PermissionResults:
-    """Search without new operators, then with those that the options allow, if there are any; a
-    search that `stop` lets no time for is left out. Raises StoppedError where none can be made."""
+    """Search without new operators, then, if there are any, with those that the options permit. If
+    `stop` ends the search, the second one may be missing. Raises StoppedError if neither can be
+    made."""
     stop = stop or Stop()
     allows_new = options.operators.allows_new
     compiling.start(COMPILED)
@@ -110,7 +112,7 @@ def search_by_permission(
 
 
 def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:
-    """The options, with the budget for models like these operators."""
+    """The options, with the budget that suits a model of these operators."""
     budget = options.search_budget
     if len(ops) > budget.large_model:
         budget = replace(budget, same_firmware_work=budget.same_firmware_work_large)
@@ -124,8 +126,8 @@ def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:
 
 
 def _is_scratch_bound(ops: Sequence[Op], kernels: TargetKernels) -> bool:
-    """Whether an operator asks for more scratch than any has of operands and results, so that parts
-    of its channels are as promising as parts of rows, and more of both are to be tried."""
+    """Whether some operator needs more scratch bytes than the operands and results of any operator:
+    parts of its channels are then as promising as parts of rows, so that more of both are tried."""
     scratch = max((sum(map(align_up, kernels.scratch_of(op))) for op in ops), default=0)
     tensors = (sum(map(planned_bytes, {*op.operands(), *op.outputs})) for op in ops)
     return scratch > max(tensors, default=0)

@@ -1,13 +1,13 @@
-"""Finds the most promising segmentations all of whose segments were evaluated, so that their
-figures are true.
+"""Finds the most promising segmentations whose segments were all evaluated, so that their figures
+are exact.
 
     Segmenter --(every cap)--> segmentations --best first--> all evaluated?  yes: offered
                     ^                                             | no
                     +---------- figures of evaluations -----------+
 
-Estimates are hardly ever pessimistic. So once the best segmentation consists of evaluated segments
-only, it is the best of all, and only segments of promising segmentations are ever evaluated. This
-module must not build models.
+Estimates are hardly ever pessimistic. So once the best segmentation has evaluated segments only, it
+is the best of all, and only segments of promising segmentations are ever evaluated. This module
+must not build models.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tflm_planner.tiling.tilings import Tiling
 class PromisingSegmentations:
     """The segmentations of one mode of a search.
 
-    segmenter: with all segments of the mode. segments, models: what the search has evaluated.
+    segmenter: has all segments of the mode. segments, models: what the search has evaluated.
     bind_views: views lie inside their parents.
     """
 
@@ -45,18 +45,17 @@ class PromisingSegmentations:
         caps = segmenter.head_caps()
         self._caps = caps[:: max(len(caps) // self._budget.head_caps, 1)]
         self._branches: list[tuple[int, frozenset[SegmentKey]]] = []
-        """Caps with keys that are banned beneath them."""
+        """(cap, keys of segments that are banned below this cap)."""
         self._banned_for: dict[tuple[SegmentKey, ...], frozenset[SegmentKey]] = {}
-        """Keys of a segmentation that a branch led to -> the keys banned there."""
+        """Keys of a segmentation that was found in a branch -> the keys banned in that branch."""
 
     def evaluated_batches(self, on_progress: Progress) -> Iterator[list[Segmentation]]:
-        """Segmentations of which every segment was evaluated, the most promising first, a few at a
-        time."""
+        """Batches of segmentations whose segments were all evaluated, the most promising first."""
         offered: set[tuple[SegmentKey, ...]] = set()
         are_estimated = True
         while True:
             if are_estimated and self._models.work.is_first_part_spent:
-                # Nothing more will be evaluated, so estimates must not hide what was.
+                # Nothing more will be evaluated, so estimates must not displace evaluated segments.
                 self._segmenter.drop_estimates()
                 are_estimated = False
             fresh = [s for s in self._promising() if s.segments and s.keys not in offered]
@@ -77,22 +76,22 @@ class PromisingSegmentations:
             )
 
     def keeps_promise(self, segmentation: Segmentation, tilings: Sequence[Tiling]) -> bool:
-        """Whether one of its tilings needs about what the segmentation promised."""
+        """Whether one of its tilings needs about as many bytes as the segmentation promised."""
         promise = self._promise(segmentation)
         most = promise + promise // self._budget.promise_tolerance
         return any(tiling.bytes <= most for tiling in tilings)
 
     def branch(self, segmentation: Segmentation) -> None:
-        """Search further for the best segmentations that lack one segment of this one, because it
-        broke its promise, and a slightly worse one might keep it (Lawler 1972). A branch also bans
-        what its parent banned."""
+        """Also search for the best segmentations that lack one segment of this one: its promise was
+        broken, and one with a slightly higher promise might keep it (Lawler 1972). A branch also
+        bans the segments that its parent banned."""
         parent = self._banned_for.get(segmentation.keys, frozenset())
         branches = [(segmentation.head, parent | {s.key}) for s in segmentation.segments]
         room = self._budget.branches - len(self._branches)
         self._branches += [b for b in branches if b not in self._branches][:room]
 
     def _evaluate_segments(self, segmentations: list[Segmentation]) -> None:
-        """Put evaluations in place of estimates, for a batch of the segments."""
+        """Replace the estimates of a batch of segments by evaluations."""
         sampled = sample_by_promise(segmentations, self._budget)
         estimated = (
             s for segmentation in sampled for s in segmentation.segments if not s.is_evaluated
@@ -106,7 +105,7 @@ class PromisingSegmentations:
                 self._segmenter.add(replacement)
 
     def _promising(self) -> list[Segmentation]:
-        """The best segmentations for the caps that matter, the best first."""
+        """The best segmentations for all caps that may improve the result, the best first."""
         limit = self._models.best.bytes
         solved: list[Segmentation] = []
         for cap in self._caps:
@@ -124,7 +123,7 @@ class PromisingSegmentations:
         return sorted(promising.values(), key=self._rank)
 
     def _promise(self, segmentation: Segmentation) -> int:
-        """Bytes that a segmentation promises."""
+        """The bytes that a segmentation promises."""
         if self._options.objective == "head":
             return segmentation.head
         return segmentation.head + self._models.untiled_tail + segmentation.tail
@@ -134,8 +133,8 @@ class PromisingSegmentations:
         return limit is not None and self._promise(segmentation) <= limit
 
     def _rank(self, segmentation: Segmentation) -> tuple[int, int, int]:
-        """Sort key, the smallest is best: within the limit the faster one, otherwise the smaller
-        one."""
+        """Sort key, smallest for the best: within the arena limit the faster one is better,
+        otherwise the smaller one."""
         promise = self._promise(segmentation)
         if self._keeps_arena_limit(segmentation):
             return (0, segmentation.instructions, promise)

@@ -1,4 +1,4 @@
-"""The last steps of a search, around the best of the models that it has evaluated.
+"""The last steps of a search, which vary the best models that it has evaluated.
 
     spellings     operators written so that another kernel runs (`spellings`)
     neighbours    one region of a model changed, left out, or joined with the next
@@ -32,8 +32,9 @@ class Refinements:
     order: tuple[int, ...]
 
     def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
-        """The steps in their order, each with what it has done, in words. In a large model few
-        tilings were evaluated, so neighbours take no places of other models to be spelled."""
+        """The steps in order, each with a description of what it has done. In a large model few
+        tilings were evaluated, so neighbours do not displace models for which spellings should be
+        tried."""
         if len(self.order) > self.options.search_budget.large_model:
             yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
@@ -43,8 +44,8 @@ class Refinements:
 
     def evaluate_spellings(self) -> None:
         """Try other spellings within the remaining instructions: in the best models with full
-        plans; in many more with first-fit plans, because the gain cannot be foreseen; then plan the
-        best of those fully."""
+        plans; in many more models with first-fit plans, because the gain cannot be predicted; then
+        plan the best of those fully."""
         budget = self.options.search_budget
         most = int(self.options.max_slowdown * self.models.untiled.instructions)
         self.models.work.begin_step(1.0)
@@ -57,7 +58,7 @@ class Refinements:
         self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
-        """Change one region at a time in the best models, as far as they are not too large."""
+        """Change one region at a time in the best models, except in those that are too large."""
         budget, count = self.options.search_budget, len(self.order)
         for candidate, _ in self.distinct_models()[: budget.neighboured_models]:
             if self._is_too_large(candidate):
@@ -68,8 +69,8 @@ class Refinements:
         self._plan_spelled_models()
 
     def refine_pareto_front(self) -> None:
-        """Change one region at a time in all that the search offers, again and again while it
-        offers more, so that what lies between the smallest and the fastest is as good as these."""
+        """Change one region at a time in all models of the Pareto front, and repeat while the front
+        grows, so that the models between the smallest and the fastest are improved too."""
         budget = self.options.search_budget
         stop = EarlyStop(
             budget.front_batches_without_gain, self._mean_bytes(), budget.front_least_gain
@@ -104,14 +105,14 @@ class Refinements:
             yield replace(changed, effort=Effort.CLIMB)
 
     def _mean_bytes(self) -> int:
-        """The bytes of the smallest tiling within a slowdown, on average over the slowdowns that
-        are allowed: the front as one figure."""
+        """The bytes of the smallest tiling within a slowdown, averaged over the permitted
+        slowdowns: one figure for the whole front."""
         return mean_bytes(self.models.tilings, self.options.max_slowdown)
 
     def plan_with_care(self) -> None:
-        """Plan the best few models with care, as far as the work for that goes; where the arena is
-        limited, first the smallest above the limit that are faster than the best: care may bring
-        one of them below."""
+        """Plan the best few models with more effort, within the budget for that. If the arena is
+        limited, first plan the smallest models above the limit that are faster than the best one:
+        more effort may bring one of them below the limit."""
         budget = self.options.search_budget
         work_left = budget.careful_work
         chosen: list[Candidate] = []
@@ -124,7 +125,7 @@ class Refinements:
         self.models.add(chosen)
 
     def _faster_models(self) -> list[EvaluatedCandidate]:
-        """Those above the limit of the arena that are faster than the best model; none without a
+        """The models above the arena limit that are faster than the best model; none without a
         limit."""
         limit, best = self.options.arena_limit, self.models.best
         if limit is None:
@@ -138,7 +139,7 @@ class Refinements:
     def distinct_models(self) -> list[EvaluatedCandidate]:
         """The best candidate for each choice of regions and spellings, the best first. A candidate
         that may use other spellings but costs exactly as much as the one that may not has used
-        none, so it is a duplicate and is skipped, unless it was planned by first fits only."""
+        none: it is a duplicate and is skipped, unless it was planned by first fits only."""
         ranking = self.models.ranking()
         unspelled = {(c.regions, t.slowdown) for c, t in ranking if c.respell is None}
         best: dict[tuple[tuple[Region, ...], int | None], EvaluatedCandidate] = {}
@@ -150,12 +151,12 @@ class Refinements:
         return [*best.values()]
 
     def _plan_spelled_models(self) -> None:
-        """Plan the best models that are spelled otherwise with more care."""
+        """Plan the best models with other spellings again with more effort."""
         finalists = self._spelled_models()[: self.options.search_budget.finalists]
         self.models.add(
             [replace(c, effort=Effort.CLIMB) for c in finalists if c.effort < Effort.CLIMB]
         )
 
     def _spelled_models(self) -> list[Candidate]:
-        """The models of which operators are spelled otherwise, the best first."""
+        """The models in which operators may be spelled otherwise, the best first."""
         return [c for c, _ in self.models.ranking() if c.respell is not None]

@@ -1,11 +1,11 @@
 """Chooses what to tile: the front door of this folder.
 
-    regions   segmentations of the operators, from the most promising one on (`segment_search`)
-    motes     a beam from bottleneck to bottleneck, as published (`beam_search`)
+    regions   segmentations of the operators, the most promising first (`segment_search`)
+    motes     the beam search of MOTES from bottleneck to bottleneck (`beam_search`)
 
-Both compare the smallest arena of the target, with tail, scratch and planning memory: every tile
-of a convolution pays 140 + 8 * Cout bytes of tail again, so that neither few nor many tiles are
-best. Tilings that are slower than allowed are dropped.
+Both compare the smallest arena of the target, with tail, scratch and planning memory: every tile of
+a convolution adds 140 + 8 * Cout bytes of tail, so the best number of tiles is neither very small
+nor very large. Tilings that are slower than permitted are dropped.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def search_tiles(
     workers: Workers | None = None,
     stop: Stop | None = None,
 ) -> TilingResult:
-    """Search the best tiling of the model in `data`; its best is empty when nothing helps.
+    """Search the best tiling of the model in `data`; the best one is empty if nothing helps.
 
-    The result depends on the model and the options alone, unless `stop` ends the search, which
-    then keeps the best tiling so far; the number of processes changes nothing. workers: those of
-    another search of the same model for the same target and objective, which remember its
-    evaluations; they stay open. None: workers of this search's own. Raises StoppedError where the
-    search is over before it could evaluate the untiled model.
+    The result depends only on the model and the options, unless `stop` ends the search, which then
+    returns the best tiling so far; the number of processes changes nothing. workers: those of
+    another search of the same model for the same target and objective, which have cached its
+    evaluations; they are not closed. None: this search starts workers of its own. Raises
+    StoppedError if the search is stopped before it has evaluated the untiled model.
     """
     used = workers or Workers(data, options)
     used.stop = stop or Stop()

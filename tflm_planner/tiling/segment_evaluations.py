@@ -36,17 +36,17 @@ class SegmentEvaluations:
     options: TilingOptions
     models: ModelEvaluations
     order: tuple[int, ...]
-    """The order of the operators that makes the schedule."""
+    """The order of the operators in the schedule."""
     count: int = 0
-    """Segments evaluated so far."""
+    """Number of segments evaluated so far."""
     loops: dict[SegmentKey, Segment | None] = field(
         default_factory=dict[SegmentKey, "Segment | None"]
     )
-    """Segments in loops that were evaluated; None where the loop is impossible."""
+    """Segments in loops that were evaluated; None if the loop is impossible."""
 
     def evaluate(self, segments: Sequence[Segment], bind_views: bool) -> list[Segment | None]:
-        """The segments with figures of evaluations; None where one is impossible or not allowed.
-        bind_views: views lie inside their parents."""
+        """The segments with figures of evaluations; None if a segment is impossible or needs
+        operators that are not permitted. bind_views: views lie inside their parents."""
         borders = self.options.borders(self.models.used_kinds)
         budget = self.options.search_budget
         variants: list[tuple[Segment, Border, Schedule]] = [
@@ -75,7 +75,7 @@ class SegmentEvaluations:
     def _with_best(
         self, segment: Segment, possible: list[tuple[Evaluation, Border]]
     ) -> Segment | None:
-        """The segment with the figures of its best evaluation; None where there is none."""
+        """The segment with the figures of its best evaluation; None if there is none."""
         best = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions), default=None)
         evaluated = None
         if best is not None:

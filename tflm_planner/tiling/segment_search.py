@@ -1,16 +1,16 @@
-"""The default search: finds the best segmentation of the operators, then looks around the best
+"""The default search: finds the best segmentation of the operators, then tries variants of the best
 models.
 
     intervals       every interval x axis x part count     estimated from geometry, optimistic
     segmentation    the best split for every cap           exact, by dynamic programming
     candidates      segments of the best segmentations     evaluated: cut out, tiled, planned
     models          segmentations that are all evaluated   evaluated as whole models
-    moves           around the best models                 backward tiles, patches, hotspots
-    refinements     of the best models                     spellings, neighbours, plans with care
+    moves           variants of the best models            backward tiles, patches, hotspots
+    refinements     of the best models                     spellings, neighbours, more effort
 
 Segments affect each other at their borders, which sums over segments do not show; so whole models
-decide. Budgets are counts: the same model and options give the same tiling, however many processes
-work, unless the search is stopped (`workers.stop`). docs/search.md describes the steps.
+decide. Budgets are counts: the same model and options give the same tiling for any number of
+processes, unless the search is stopped (`workers.stop`). docs/search.md describes the steps.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ from tflm_planner.transforms.schedules import Effort
 
 
 class _Mode(NamedTuple):
-    """bind_views: views lie inside their parents. loops: there may be loops beside tiles."""
+    """bind_views: views lie inside their parents. loops: loops are permitted in addition to
+    tiles."""
 
     bind_views: bool
     loops: bool
 
 
 class SegmentSearch:
-    """One search. `result()` is good at any time, also after StoppedError in `run()`."""
+    """One search. `result()` may be called at any time, also after StoppedError in `run()`."""
 
     def __init__(self, options: TilingOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
@@ -105,10 +106,10 @@ class SegmentSearch:
     # --- modes, and the work of each ---
 
     def _modes(self) -> list[_Mode]:
-        """In the dialect, bound views cost nothing: they come first. Unbound views come next where
-        copies are allowed, as halos may then be kept; in the dialect also where they are not, as
-        the plan may happen to need no copy. Tiles alone come before loops, so that loops have
-        something to beat."""
+        """The modes in running order. In the dialect, bound views cost nothing: they come first.
+        Unbound views come next if copies are permitted, as halos may then be kept; in the dialect
+        also if they are not, as a plan may turn out to need no copy. Tiles alone come before loops,
+        so that loops have a result to improve on."""
         dialect = self._options.dialect
         bindings = (*([True] * dialect), *([False] * (dialect or self._allows_copies)))
         if not allows_loops(self._options, self._used_kinds):
@@ -130,7 +131,7 @@ class SegmentSearch:
     # --- segmentations ---
 
     def _segmenter(self, mode: _Mode) -> Segmenter:
-        """All segments of a mode, those in loops with the figures of earlier evaluations."""
+        """All segments of a mode; those in loops with the figures of earlier evaluations."""
         segmenter = Segmenter(self._schedule.live_bytes, self._allowed_instructions, self._budget)
         for segment in self._intervals.tiled_segments(mode.bind_views):
             segmenter.add(segment)
@@ -143,15 +144,15 @@ class SegmentSearch:
         return segmenter
 
     def _tell(self, on_progress: Progress, doing: str) -> None:
-        """The best so far, how much of the search is spent at least, and what was done last: a
-        search mostly ends earlier, when it gains nothing any more."""
+        """Report the best bytes so far, the share of the longest possible search that is spent, and
+        what was done last. Most searches end earlier, when nothing is gained any more."""
         spent = f"{100 * self._work.share_spent:.0f} % of the longest search"
         on_progress(f"looking for tiles: {self._models.best.bytes:,} B so far, {spent}; {doing}")
 
     def _evaluate_segmentations(
         self, segmentations: PromisingSegmentations, mode: _Mode, on_progress: Progress
     ) -> None:
-        """Evaluate promising segmentations as whole models, while that gains now and then."""
+        """Evaluate promising segmentations as whole models until a number of them gain nothing."""
         budget = self._budget
         stop = EarlyStop(budget.segmentations_without_gain, self._models.best.bytes)
         for batch in segmentations.evaluated_batches(on_progress):
@@ -164,8 +165,8 @@ class SegmentSearch:
     def _evaluate_batch(
         self, segmentations: PromisingSegmentations, batch: list[Segmentation], mode: _Mode
     ) -> None:
-        """Evaluate these segmentations; with backward tiles too where one breaks its promise, and
-        branch where it still does."""
+        """Evaluate these segmentations; where one breaks its promise, also with backward tiles;
+        where it still does, add branches."""
         variants = [
             with_backward_tiles(self._segments.candidate_of(segmentation.segments, mode.bind_views))
             for segmentation in batch
@@ -193,8 +194,8 @@ class SegmentSearch:
         self._models.add(list(candidates))
 
     def _evaluate_patches(self, mode: _Mode) -> None:
-        """Put patch stages before the regions that the best model has after them. Patches are no
-        contiguous bytes, so they need copies."""
+        """Put patch stages before those regions of the best model that come after them. Patches are
+        not contiguous, so they need copies."""
         if mode.bind_views or not self._allows_copies:
             return
         border = self._options.borders(self._used_kinds)[-1]
@@ -212,15 +213,15 @@ class SegmentSearch:
         self._models.add(chosen)
 
     def _retry_with_unbound_views(self) -> None:
-        """Evaluate the best models with bound views with unbound ones too: a plan may happen to
-        need no copy, so that they need no new operator either."""
+        """Evaluate the best models that have bound views with unbound views too: a plan may turn
+        out to need no copy, so that they need no new operator either."""
         bound = [c for c, _ in self._models.ranking() if c.bind_views]
         best = bound[: self._budget.unbound_retries]
         self._models.add([replace(candidate, bind_views=False) for candidate in best])
 
     def _evaluate_hotspots(self, on_progress: Progress) -> None:
-        """In a large model, where not every interval is estimated: tile the largest operators and
-        those around them, in orders made for that."""
+        """In a large model, where not every interval is estimated: tile the largest operators
+        together with their surroundings, in orders made for that."""
         if not self._is_large:
             return
         self._tell(on_progress, "looking for hotspots")

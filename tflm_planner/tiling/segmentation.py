@@ -1,13 +1,13 @@
-"""Splits a schedule into segments in the best way, by dynamic programming.
+"""Finds the best split of a schedule into segments, by dynamic programming.
 
     0 ---- 3 ------- 9 -- 10 -- 11 ------- 16     each stretch is one segment, in tiles or in a
                                                   loop, or one operator that runs untiled
 
-Under a cap on the head, what segments add to the tail and to the instructions sums up. So the least
-tail for every number of instructions is found exactly, position by position; over all caps that
-matter this is the whole front of arena against latency. Two things are rounded or left out:
+Under a cap on the head, the bytes of tail and the instructions that segments add can be summed. So
+the least tail for every number of instructions is found exactly, position by position; over all
+caps that matter this is the whole Pareto front of arena against latency. Two things are not exact:
 instructions are counted in steps (rounded up), and segments affect each other at their borders,
-which no sum shows. It computes with numbers alone; how a segment runs is only its key.
+which no sum shows. It computes with numbers alone; how a segment runs is only part of its key.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Ints = npt.NDArray[np.int64]
 
 
 class InTiles(NamedTuple):
-    """Tiles of a segment."""
+    """The tiles of a segment."""
 
     split: Split
     halo: HaloPolicy
-    """What is done about rows that several tiles read (`transforms.tile.tiler`)."""
+    """How rows that several tiles read are handled (`transforms.tile.tiler`)."""
 
 
 class InLoop(NamedTuple):
     """The loop of a segment."""
 
     rows: int
-    """Rows of its result that a turn makes."""
+    """Rows of its result that one turn makes."""
     border: LoopBorder
-    """What is done at the image's borders."""
+    """How the image's borders are handled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Segment:
     is_evaluated: bool = False
     """Whether the figures come from an evaluation, not from an estimate."""
     border: Border = "waste"
-    """How tiles get the padding of the image's edge; of an evaluated segment the best way."""
+    """How tiles get the padding of the image's border; in an evaluated segment, the best way."""
 
     @property
     def interval(self) -> Interval:
@@ -81,7 +81,7 @@ class Segmentation:
 
     segments: tuple[Segment, ...]
     head: int
-    """Bytes of the head, the largest of all its parts."""
+    """Bytes of the head: the maximum over all its parts."""
     tail: int
     """Bytes that the segments add to the tail."""
     instructions: int
@@ -89,7 +89,7 @@ class Segmentation:
 
     @property
     def keys(self) -> tuple[SegmentKey, ...]:
-        """How the segments run."""
+        """The keys of the segments."""
         return tuple(s.key for s in self.segments)
 
     @property
@@ -99,7 +99,7 @@ class Segmentation:
 
 
 class Segmenter:
-    """All segments that are known, and the best segmentations for any cap on the head.
+    """All known segments, and the best segmentations for any cap on the head.
 
     live_bytes: head of each operator that runs untiled. allowed_instructions: instructions that a
     segmentation may add.
@@ -120,8 +120,8 @@ class Segmenter:
         self._cached_table: _Table | None = None
 
     def add(self, segment: Segment) -> None:
-        """Add a segment; it replaces the one of the same key. A segment that is too slow by itself
-        is removed instead."""
+        """Add a segment; it replaces the one with the same key. A segment that alone is too slow is
+        removed instead."""
         replaced = self._segments_ending_at[segment.interval.end].get(segment.key)
         if segment.instructions > self._allowed:
             self.remove(segment)
@@ -131,7 +131,7 @@ class Segmenter:
             max(segment.head, replaced.head),
             max(segment.tail, replaced.tail),
             max(segment.instructions, replaced.instructions),
-        ):  # it got better somewhere
+        ):  # one of its figures got better
             self._solved = {
                 key: solved
                 for key, solved in self._solved.items()
@@ -154,7 +154,7 @@ class Segmenter:
         self._cached_table = None
 
     def _forget_segmentations_with(self, segment: Segment, replaced: Segment | None) -> None:
-        """Forget the solutions that contain a segment which got worse; others do not change."""
+        """Drop the cached solutions that contain the changed segment; others stay valid."""
         self._cached_table = None
         if replaced is None or not self._solved:
             return
@@ -167,24 +167,24 @@ class Segmenter:
         }
 
     def head_caps(self) -> list[int]:
-        """Heads that may make a difference, the lowest first."""
+        """Caps on the head that may give different segmentations, the lowest first."""
         segments = (s for ending in self._segments_ending_at for s in ending.values())
         heads = {s.head for s in segments} | set(self._live_bytes)
         return sorted(head for head in heads if head <= max(self._live_bytes, default=0))
 
     def best(self, cap: int) -> list[Segmentation]:
-        """With a head of at most `cap` bytes: the segmentations with the least tail for their
-        instructions, the slowest first. Empty where none keeps the cap."""
+        """The segmentations with a head of at most `cap` bytes and the least tail for their
+        instructions, the slowest first. Empty if none is within the cap."""
         return self.best_without(cap, frozenset())
 
     def best_without(self, cap: int, banned: frozenset[SegmentKey]) -> list[Segmentation]:
-        """The same without the segments of these keys."""
+        """`best` without the segments that have one of the banned keys."""
         if (cap, banned) not in self._solved:
             self._solved[cap, banned] = self._solve(cap, banned)
         return self._solved[cap, banned]
 
     def _solve(self, cap: int, banned: frozenset[SegmentKey]) -> list[Segmentation]:
-        # Compiled code, which takes its time to import.
+        # Imported here because compiled code takes long to import.
         from tflm_planner.tiling.segmentation_kernel import IMPOSSIBLE, best_segmentations
 
         table = self._table()
@@ -203,7 +203,7 @@ class Segmenter:
         return solved
 
     def _trace_back(self, table: _Table, choice: Ints, steps: int) -> Segmentation:
-        """The choices that led to the end in `steps` instruction steps."""
+        """The segmentation that uses `steps` instruction steps, from the table of choices."""
         end, segments, head = self._count, list[Segment](), 0
         while end > 0:
             chosen = int(choice[end, steps])
@@ -224,7 +224,7 @@ class Segmenter:
         )
 
     def _table(self) -> _Table:
-        """All segments as arrays, until one is added or removed."""
+        """All segments as arrays; cached until a segment is added or removed."""
         if self._cached_table is None:
             segments = [s for ending in self._segments_ending_at for s in ending.values()]
             starts = np.cumsum([0, *map(len, self._segments_ending_at)])
@@ -244,10 +244,10 @@ class Segmenter:
 
 @dataclass(frozen=True)
 class _Table:
-    """What the dynamic program reads; see `best_segmentations`."""
+    """The input of the dynamic program; see `best_segmentations`."""
 
     segments: list[Segment]
-    """Sorted by ends, then as they were added."""
+    """Sorted by their ends, then in the order in which they were added."""
     live_bytes: Ints
     starts: Ints
     figures: Ints

@@ -1,9 +1,9 @@
 """The dynamic program of `segmentation`, compiled.
 
     least_tail[end][u]   tail added by positions 0 .. end-1 with at most u instruction steps, bytes
-    choice[end][u]       what ends there: a segment, or one operator untiled
+    choice[end][u]       the last part of that split: a segment, or one untiled operator
 
-It knows arrays of integers only. It is imported lazily, as all compiled code.
+It knows arrays of integers only. It is imported lazily, like all compiled code.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tflm_planner.memory.allocators.machine_code import Ints, compiled
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 IMPOSSIBLE = 1 << 60
-"""The tail where nothing keeps the cap."""
+"""The tail if no split is within the cap."""
 UNTILED, NOTHING = -1, -2
-"""Choices that are no segment."""
+"""Choices other than a segment."""
 
 
 def best_segmentations(
@@ -27,10 +27,10 @@ def best_segmentations(
 ) -> tuple[Ints, Ints]:
     """The last row of `least_tail`, and `choice`, for heads of at most `cap` bytes.
 
-    live_bytes: head of each untiled operator. starts: where the segments that end at a position
-    begin in the list of segments, which is sorted by ends. figures: of each segment its first
-    position, head, tail and instruction steps. usable: which segments may be chosen. steps: all
-    instruction steps. Of equal tails the untiled operator is chosen, then the earlier segment.
+    live_bytes: head of each untiled operator. starts: for each position, where the segments that
+    end there begin in the list of segments, which is sorted by ends. figures: for each segment its
+    first position, head, tail and instruction steps. usable: which segments may be chosen. steps:
+    all instruction steps. Of equal tails the untiled operator is chosen, then the earlier segment.
     """
     count = len(live_bytes)
     least_tail = np.full((count + 1, steps + 1), IMPOSSIBLE, np.int64)
@@ -41,7 +41,7 @@ def best_segmentations(
 
 
 def warm_up() -> None:
-    """Load what is compiled here, and compile it where that was never done on this machine."""
+    """Load the compiled function; compile it if that was never done on this machine."""
     one = np.ones(1, np.int64)
     best_segmentations(
         one, np.array([0, 0, 1]), np.zeros((4, 1), np.int64), one.astype(np.bool_), 1, 1

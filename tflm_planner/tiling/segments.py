@@ -22,7 +22,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 TILE_ORDERS: tuple[Schedule, ...] = ("file", "best")
 """Orders of the tiled operators in which a candidate is evaluated."""
 _LOOP_WORK, _WORK_PER_LOOPED_OPERATOR = 12, 4
-"""Operators of a loop beside those of its region, and for each of them, about."""
+"""Approximate number of operators of a loop beside those of its region, and for each of those."""
 
 
 def tiled_segment(estimate: TileEstimate, halo: HaloPolicy) -> Segment:
@@ -60,8 +60,8 @@ def region_of(segment: Segment, start: int, border: Border) -> Region:
 def evaluation_variants(
     segment: Segment, borders: Sequence[Border], budget: SearchBudget
 ) -> list[tuple[Border, Schedule]]:
-    """The borders and tile orders in which a segment is evaluated; one pair where evaluations take
-    long."""
+    """The borders and tile orders in which a segment is evaluated; only one pair if evaluations
+    take long."""
     if isinstance(segment.key.form, InLoop):
         return [("waste", "file")]
     if segment_work(segment) > budget.variants_segment:
@@ -70,7 +70,7 @@ def evaluation_variants(
 
 
 def segment_work(segment: Segment) -> int:
-    """Operators that an evaluation of a segment plans, about."""
+    """Approximate number of operators that an evaluation of a segment plans."""
     count, form = segment.interval.size, segment.key.form
     if isinstance(form, InLoop):
         return _LOOP_WORK + _WORK_PER_LOOPED_OPERATOR * count
@@ -78,7 +78,7 @@ def segment_work(segment: Segment) -> int:
 
 
 def added_work(region: Region) -> int:
-    """Operators that a region adds to the model, about."""
+    """Approximate number of operators that a region adds to the model."""
     if isinstance(region, LoopedRegion):
         return _LOOP_WORK + _WORK_PER_LOOPED_OPERATOR * len(region.ops)
     return (region.tiles - 1) * len(region.ops)
@@ -87,14 +87,14 @@ def added_work(region: Region) -> int:
 def sample_by_promise(
     segmentations: list[Segmentation], budget: SearchBudget
 ) -> list[Segmentation]:
-    """The most promising segmentation first, then a sample over all promises, then all. The best
-    promises are often broken, so others must have been evaluated whenever the search ends."""
+    """The most promising segmentation first, then a sample over all promises, then all. The lowest
+    promises are often broken, so others must be evaluated before the search ends."""
     step = max(len(segmentations) // budget.batch, 1)
     return [*segmentations[:1], *segmentations[1::step], *segmentations]
 
 
 def first_batch(segments: Iterable[Segment], budget: SearchBudget) -> list[Segment]:
-    """The first few segments, each once; fewer if their evaluation takes long."""
+    """The first few segments without duplicates; fewer if their evaluation takes long."""
     batch: dict[SegmentKey, Segment] = {}
     most_work = budget.batch * budget.variants_segment
     for segment in segments:

@@ -1,15 +1,15 @@
-"""What other spellings of a 1x1 convolution cost, and what they are worth.
+"""What other spellings of a 1x1 convolution cost, and how many bytes they save.
 
     instructions of an inference
       ^  rows of 2
-      |      .  rows of 4            an offer is kept where it is the best at some rate, in
-      |           .                  instructions for a byte of distance
+      |      .  rows of 4            an offer is kept if it is the best one at some rate, in
+      |           .                  instructions per byte of distance (lower convex hull)
       |                 .  as it is
       +--------------------------> bytes that the result must lie below its operand
 
-Networks repeat convolutions of one form (`tflm.kernels.forms`), and tiles repeat them more, so
-offers are made once for each form. This module knows what kernels allow and cost, not where
-anything lies.
+Networks repeat convolutions of one form (`tflm.kernels.forms`), and tiles repeat them more often,
+so offers are made once for each form. This module knows what kernels allow and cost, not the offset
+of any tensor.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ class Offer:
     """A way to write one operator."""
 
     spelling: Spelling | None
-    """None: as it is."""
+    """None: the operator as it is."""
     instructions: int
-    """More than as it is."""
+    """Instructions in addition to those of the operator as it is."""
     distance: int
-    """Bytes that the result lies below its operand, at least, and more scratch."""
+    """Smallest number of bytes by which the result must lie below its operand, plus bytes of
+    scratch."""
 
     def at(self, position: int) -> Offer:
         """The same for the operator at another position."""
@@ -52,9 +53,10 @@ class Offer:
 
 @dataclass(frozen=True)
 class FormOffers:
-    """The ways to write the operators of one form. freed: bytes from which on the result may lie
-    below its operand in the freest spelling; None where that allows no more than the operator does
-    as it is. offers: those that are best at some rate, the cheapest first, all for position 0."""
+    """The ways to write the operators of one form. freed: smallest number of bytes by which the
+    result may lie below its operand, over all spellings; None if no spelling allows less than the
+    operator as it is. offers: those that are best at some rate, the cheapest first, all for
+    position 0."""
 
     freed: int | None
     offers: tuple[Offer, ...] = ()
@@ -68,8 +70,8 @@ class OfferMemo:
         self._known: dict[Hashable, FormOffers | None] = {}
 
     def of(self, model: Model, op: Op, *, rows: bool) -> FormOffers | None:
-        """The offers for an operator of the main graph; None where it cannot be spelled otherwise.
-        rows: whether there may be rows."""
+        """The offers for an operator of the main graph; None if it has no other spelling. rows:
+        whether spellings in rows are permitted."""
         if op.kind != SPELLABLE:
             return None
         key = rows, operator_form(op), *(len(t.quantization.scales) for t in op.operands())
@@ -85,12 +87,12 @@ class OfferMemo:
 
 
 def rate_between(cheap: Offer, dear: Offer) -> float:
-    """Instructions that the dearer of two offers takes for each byte that it saves."""
+    """Instructions per byte saved, when the more expensive one of two offers replaces the other."""
     return (dear.instructions - cheap.instructions) / (cheap.distance - dear.distance)
 
 
 def convex(offers: Iterable[Offer]) -> list[Offer]:
-    """The offers that are best at some rate, the cheapest first."""
+    """The offers that are best at some rate (the lower convex hull), the cheapest first."""
     hull = list[Offer]()
     for offer in sorted(offers, key=lambda o: (o.instructions, o.distance)):
         if hull and offer.distance >= hull[-1].distance:
@@ -102,13 +104,13 @@ def convex(offers: Iterable[Offer]) -> list[Offer]:
 
 
 def _rows_of(pixels: int) -> Sequence[int]:
-    """Pixels that a row may hold: several rows are filled."""
+    """Numbers of pixels that a row may have, such that there are several full rows."""
     return [n for n in range(1, pixels // 2 + 1) if pixels % n == 0]
 
 
 def _make_offers(model: Model, op: Op, kernels: TargetKernels, rows: Sequence[int]) -> FormOffers:
     spellings = chain((Spelling(0, "rows", n) for n in rows), (Spelling(0, "dilated"),))
-    drafts = [(spelling, spell(model, op, spelling)) for spelling in spellings]  # the freest first
+    drafts = [(spelling, spell(model, op, spelling)) for spelling in spellings]  # freest first
     as_it_is = min(_lows(op, kernels), default=UNBOUNDED)
     freed = min(_lows(drafts[0][1], kernels), default=UNBOUNDED)
     if freed >= as_it_is:
@@ -119,7 +121,7 @@ def _make_offers(model: Model, op: Op, kernels: TargetKernels, rows: Sequence[in
 def _offers(
     op: Op, drafts: Iterable[tuple[Spelling, Op]], kernels: TargetKernels
 ) -> Iterator[Offer]:
-    """As it is, and each spelling."""
+    """The operator as it is, then each spelling."""
     before = cost_of(op, kernels.target).instructions
     yield Offer(None, 0, align_up(op.outputs[0].nbytes))
     for spelling, drafted in drafts:

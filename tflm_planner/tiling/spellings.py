@@ -2,17 +2,17 @@
 gets lower.
 
     bytes live at an operator                     offsets of a chain: each result lies below its
-    73,728 |  ##                                  operand, at least as far as its spelling says
+    73,728 |  ##                                  operand, at least as far as its spelling needs
            |  ##      ##                               |----- x ------|
     level  |--++------++-----------------           |----- y ------|          rows of 2 pixels
     36,864 |# ##  ##  ##  ##                    |----- z ------|              rows of 4 pixels
 
-A level is a height that a plan may have. Operators that need less stay as they are. The results of
-all others trail their operands, and along a chain the distances add up. So each spelling of an
-operator has a cost (instructions) and an expense (bytes of distance), and a single rate, in
-instructions for a byte, chooses the spellings of all operators: that gives the fewest bytes for the
-price. Only plans show how low the head gets. This module knows what kernels allow and cost; it must
-not make plans.
+A level is a height that a plan may have. Operators that need fewer bytes stay as they are. The
+results of all others overlap their operands at a distance, and along a chain the distances add up.
+So each spelling of an operator costs instructions and a number of bytes (the distance). One rate,
+in instructions per byte, chooses the spellings of all operators: that gives the fewest bytes for
+the instructions spent. Only plans show how low the head gets. This module knows what kernels allow
+and cost; it must not make plans.
 """
 
 from __future__ import annotations
@@ -35,37 +35,38 @@ from tflm_planner.transforms.spelling import Spelling
 P = TypeVar("P")
 
 _CHEAPEST_RATES = 4
-"""Rates that are tried out for the lowest plan, the cheapest of those that are affordable; the
-search for the cheapest plan takes as many as a bisection needs. 1 to 16: the same bytes on
-vww_96_int8, mobilenet_v2_030_80 and mobilenet_v1_025_96."""
+"""Number of rates for which a plan is made in order to find the lowest plan: the cheapest of those
+that are affordable. The search for the cheapest plan tries as many as a bisection needs. 1 to 16:
+the same bytes on vww_96_int8, mobilenet_v2_030_80 and mobilenet_v1_025_96."""
 _TOLERANCE_DIVISOR = 200
-"""One part in this many of the bytes is given up for cheaper spellings: rows of 2 pixels in place
-of 16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
+"""A plan may have 1/200 more bytes than the lowest one if its spellings are cheaper: on
+vww_96_int8, rows of 2 pixels instead of 16 save 112 of 64,176 bytes for 4.5 % more instructions."""
 
 
 @dataclass(frozen=True)
 class _Offers:
-    """The ways to write one operator. need: bytes that live while it runs as it is. offers: as it
-    is first; each further one takes more instructions, at a higher rate, for a smaller distance."""
+    """The ways to write one operator. need: bytes that live while it runs as it is. offers: the
+    operator as it is first; each further offer takes more instructions, at a higher rate, for a
+    smaller distance."""
 
     need: int
     offers: Sequence[Offer]
 
     @property
     def rates(self) -> list[float]:
-        """The rates from which on each but the first is chosen."""
+        """For each offer but the first, the rate from which on it is chosen."""
         return [rate_between(a, b) for a, b in pairwise(self.offers)]
 
     def at(self, rate: float) -> Offer:
-        """The last offer that pays at this rate: at most `rate` instructions for each byte that it
-        saves against the offer before it."""
+        """The last offer that is worth it at this rate: it takes at most `rate` instructions per
+        byte that it saves compared with the offer before it."""
         return self.offers[bisect_right(self.rates, rate)]
 
 
 class SpellingChoice:
-    """The spellings of a model that runs in a given order. timeline, problem: of that model, with
-    the overlaps that its target allows. rows: whether there may be rows, with their RESHAPEs. memo:
-    offers that were made before."""
+    """The spellings of a model that runs in a given order. timeline, problem: those of the model,
+    with the overlaps that its target allows. rows: whether spellings in rows, which need RESHAPEs,
+    are permitted. memo: offers that were made before."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class SpellingChoice:
         gaining = list(_pointwise(model, timeline, problem, offers_of))
         freed = tuple(Overlap(*p.pair, p.freed, UNBOUNDED) for p in gaining)
         self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
-        """No spelling makes a plan that is lower."""
+        """A lower bound on the height of plans with any spellings."""
         self._operators = [p.offers for p in gaining if p.need > self.floor]
 
     @property
@@ -91,7 +92,8 @@ class SpellingChoice:
 
     @property
     def levels(self) -> list[int]:
-        """The levels at which it changes, the lowest first; none where nothing is gained."""
+        """The levels at which the choice changes, the lowest first; empty if nothing can be
+        gained."""
         needs = {operator.need for operator in self._operators}
         return [self.floor, *sorted(needs)[:-1]] if needs else []
 
@@ -101,7 +103,7 @@ class SpellingChoice:
         return tuple(o.spelling for o in chosen if o.spelling is not None)
 
     def price(self, rate: float, level: int) -> int:
-        """Instructions that they take."""
+        """Additional instructions of the spellings that `at` returns."""
         return sum(
             operator.at(rate).instructions for operator in self._operators if operator.need > level
         )
@@ -109,9 +111,10 @@ class SpellingChoice:
 
 @dataclass(frozen=True)
 class _Pointwise:
-    """A 1x1 convolution whose operand dies with it, and which gains from another spelling. pair:
-    its result and its operand among the buffers of the model's problem. need: bytes that live
-    while it runs. freed: bytes from which on the result may then lie below its operand."""
+    """A 1x1 convolution whose operand dies at it, and which gains from another spelling. pair:
+    indices of its result and its operand among the buffers of the problem. need: bytes that live
+    while it runs. freed: smallest number of bytes by which the result may then lie below its
+    operand."""
 
     position: int
     pair: tuple[int, int]
@@ -121,7 +124,7 @@ class _Pointwise:
 
     @property
     def offers(self) -> _Offers:
-        """The ways to write it."""
+        """The ways to write this operator."""
         return _Offers(self.need, [offer.at(self.position) for offer in self.form.offers])
 
 
@@ -148,21 +151,21 @@ def _pointwise(
 @dataclass(frozen=True)
 class SpellingPermission:
     """How much slower other spellings may make a model. max_slowdown: instructions relative to the
-    model as it is spelled. instructions: of one inference; if given, it takes the place of
-    `max_slowdown`. rows: whether there may be RESHAPEs for rows."""
+    model as it is. instructions: limit for one inference; if given, `max_slowdown` is not used.
+    rows: whether RESHAPEs for spellings in rows are permitted."""
 
     max_slowdown: float = 1.10
     instructions: int | None = None
     rows: bool = True
 
     def limit(self, as_it_is: int) -> int:
-        """The most instructions, for a model that takes `as_it_is` as it is spelled."""
+        """The limit of instructions, for a model that takes `as_it_is` instructions as it is."""
         return int(as_it_is * self.max_slowdown) if self.instructions is None else self.instructions
 
 
 @dataclass(frozen=True)
 class PlanFigures:
-    """What a plan takes. bytes: to be lowered, of the arena or of its head."""
+    """The figures of a plan. bytes: the bytes to minimise, of the arena or of its head."""
 
     bytes: int
     head: int
@@ -171,7 +174,8 @@ class PlanFigures:
 
 @dataclass(frozen=True)
 class Respelling(Generic[P]):
-    """How whoever plans a model plans it again. respell: a plan of it with such spellings."""
+    """How the caller makes and measures plans. respell: makes a plan of the model with these
+    spellings. measure: the figures of a plan."""
 
     respell: Callable[[tuple[Spelling, ...]], P]
     measure: Callable[[P], PlanFigures]
@@ -180,8 +184,8 @@ class Respelling(Generic[P]):
 def best_spellings(
     choice: SpellingChoice, as_it_is: P, permission: SpellingPermission, respelling: Respelling[P]
 ) -> P:
-    """The best of a few plans that `permission` allows: the lowest bytes, as few instructions as
-    possible. The freest affordable spellings are planned first, then cheaper ones."""
+    """The best of a few plans within `permission`: the lowest bytes, then the fewest instructions.
+    The affordable spellings with the smallest distances are planned first, then cheaper ones."""
     search = _Search(choice, as_it_is, permission, respelling)
     for rate, level in search.affordable():
         search.try_out(rate, level)
@@ -190,7 +194,7 @@ def best_spellings(
 
 
 class _Search(Generic[P]):
-    """Plans that are made for one model."""
+    """The plans that are made for one model."""
 
     def __init__(
         self,
@@ -209,7 +213,7 @@ class _Search(Generic[P]):
         self._rate, self._least = 0.0, self._figures.bytes
 
     def affordable(self) -> list[tuple[float, int]]:
-        """Rates, from the highest on, each with the lowest level at which it may be paid."""
+        """Affordable (rate, lowest level at which it is affordable), from the highest rate on."""
         choice, allowance = self._choice, self._limit - self._instructions
         affordable = list[tuple[float, int]]()
         for rate in reversed(choice.rates):
@@ -221,7 +225,7 @@ class _Search(Generic[P]):
 
     def try_out(self, rate: float, level: int) -> bool:
         """Plan with these spellings; returns whether the result is within 0.5 % of the lowest plan.
-        Of the plans that are, `best` keeps the one with the fewest instructions."""
+        Among the plans that are, `best` is the one with the fewest instructions."""
         spellings = self._choice.at(rate, level)
         if not spellings:
             return False
@@ -237,15 +241,15 @@ class _Search(Generic[P]):
         return figures.bytes <= enough
 
     def _planned(self, spellings: tuple[Spelling, ...]) -> tuple[P, PlanFigures]:
-        """The plan with these spellings, made once."""
+        """The plan with these spellings; cached."""
         if spellings not in self._known:
             plan = self._respelling.respell(spellings)
             self._known[spellings] = plan, self._respelling.measure(plan)
         return self._known[spellings]
 
     def save(self) -> None:
-        """Save instructions: leave operators as they are that need less than the best plan's
-        height, and find the lowest rate that reaches this height, by bisection."""
+        """Save instructions: restore operators that need less than the best plan's height, and find
+        the lowest rate that still reaches this height, by bisection."""
         if self.best is self._as_it_is:
             return
         self.try_out(self._rate, self._figures.head)

@@ -1,4 +1,4 @@
-"""The answer of a search: tilings with their figures, the best one, and fronts of them."""
+"""The results of a search: tilings with their figures, the best one, and Pareto fronts of them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 Region = TiledRegion | LoopedRegion
 """Operators that run in tiles, or a few rows at a time in a loop."""
 MAX_REPORTED_SLOWDOWN = 1.5
-"""Slower tilings, in instructions relative to the original, are not reported."""
+"""Tilings with more than this many times the instructions of the original are not reported."""
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """Regions of the original model, with the figures of the model that they lead to."""
+    """Regions of the original model, with the figures of the resulting model."""
 
     regions: tuple[Region, ...]
-    """Operators by their positions in the file, once the model is normalized."""
+    """Operators are given by their positions in the file, after the model is normalized."""
     arena: int
-    """Bytes of the arena, by the plan that was made."""
+    """Bytes of the arena with the plan that was made."""
     slowdown: float
     """Instructions relative to the original."""
     bottleneck: int | None
-    """Position of the operator of the original that runs at the peak; None if there is none."""
+    """Position of the operator of the original at the memory peak; None if there is none."""
     bind_views: bool
     """Whether every view lies inside its parent, so that none is a copy."""
     head: int = 0
     """Bytes of the head."""
     objective: Objective = "arena"
-    """The bytes that the search lowered."""
+    """What the search minimised."""
     order: tuple[int, ...] | None = None
     """Operators of the original in running order, before tiling; None for the file's order."""
     new_kinds: tuple[str, ...] = ()
@@ -41,39 +41,40 @@ class Tiling:
     recipe: PlanRecipe | None = None
     """How the plan with these figures was made; None if there was none."""
     respell: int | None = None
-    """Instructions of one inference up to which operators are spelled otherwise; None: none is."""
+    """Operators may be spelled otherwise up to this many instructions for one inference; None: no
+    operator is."""
 
     @classmethod
     def respelled(cls, instructions: int, objective: Objective) -> Tiling:
-        """No regions: operators may be spelled otherwise, up to `instructions`. Its figures
-        are not known before it is planned."""
+        """A tiling without regions, in which operators may be spelled otherwise, up to
+        `instructions`. Its figures are not known before it is planned."""
         return cls((), 0, 1.0, None, True, objective=objective, respell=instructions)
 
     @property
     def has_views(self) -> bool:
-        """Whether there are tiles or other spellings: only then views may cost no operator."""
+        """Whether there are tiles or other spellings: views may cost no operator only then."""
         tiles = any(isinstance(r, TiledRegion) for r in self.regions)
         return tiles or self.respell is not None
 
     @property
     def is_changed(self) -> bool:
-        """Whether the model runs otherwise than with order and plan alone."""
+        """Whether the model differs from the original in more than order and plan."""
         return bool(self.regions) or self.respell is not None
 
     @property
     def bytes(self) -> int:
-        """The bytes that the search lowered."""
+        """The bytes that the search minimised."""
         return self.arena if self.objective == "arena" else self.head
 
     @property
     def rank(self) -> tuple[int, float, int]:
-        """Smaller is better. Of equal bytes the faster tiling is better, then the one with fewer
-        regions."""
+        """Sort key, smaller is better. Of equal bytes the faster tiling is better, then the one
+        with fewer regions."""
         return self.bytes, self.slowdown, len(self.regions)
 
     def beats(self, other: Tiling, arena_limit: int | None) -> bool:
-        """Whether this tiling is better: the faster one if both keep the limit, else the smaller
-        one."""
+        """Whether this tiling is better: the faster one if both are within the limit, else the
+        smaller one."""
         if arena_limit is not None and max(self.bytes, other.bytes) <= arena_limit:
             return (self.slowdown, self.bytes) < (other.slowdown, other.bytes)
         return self.rank < other.rank
@@ -84,23 +85,24 @@ class TilingResult:
     """The tilings that a search offers."""
 
     best: Tiling
-    """The best one; without regions when nothing helps."""
+    """The best one; without regions if nothing helps."""
     front: tuple[Tiling, ...]
-    """The smallest first: none is both smaller and faster than another on the same firmware (see
-    `pareto_fronts`)."""
+    """A Pareto front, the smallest first: none is both smaller and faster than another on the same
+    firmware (see `pareto_fronts`)."""
     evaluated: int
     """Number of candidates that were evaluated."""
     slower: tuple[Tiling, ...] = ()
-    """How the front would go on if more instructions were allowed, as far as the search saw it."""
+    """The continuation of the front if more instructions were permitted, as far as it was
+    searched."""
 
     @property
     def finalists(self) -> tuple[Tiling, ...]:
-        """The best tiling, then those to fall back on if it is refused."""
+        """The best tiling, then those to use instead if it is refused."""
         return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.is_changed))
 
 
 def best_tiling(tilings: Iterable[Tiling], arena_limit: int | None) -> Tiling:
-    """The best tiling; of equals the first."""
+    """The best tiling; among equals the first."""
     best, *others = tilings
     for other in others:
         if other.beats(best, arena_limit):
@@ -109,16 +111,16 @@ def best_tiling(tilings: Iterable[Tiling], arena_limit: int | None) -> Tiling:
 
 
 def pareto_fronts(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
-    """Two fronts in one, the smallest tiling first: the front of the tilings that need no new
-    operator, and the front of all. A tiling that needs a new operator never removes one that needs
-    none."""
+    """Two Pareto fronts in one, the smallest tiling first: the front of the tilings that need no
+    new operator, and the front of all. So a tiling that needs a new operator never removes one that
+    needs none."""
     every = list(tilings)
     both = (*pareto_front(t for t in every if not t.new_kinds), *pareto_front(every))
     return tuple(sorted(dict.fromkeys(both), key=lambda t: t.rank))
 
 
 def slower_front(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
-    """The front of those that are smaller than all of `front`, and not slower than
+    """The Pareto front of the tilings that are smaller than all of `front`, and not slower than
     `MAX_REPORTED_SLOWDOWN`."""
     least = min((t.bytes for t in front), default=0)
     return pareto_front(
@@ -136,9 +138,9 @@ def pareto_front(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
 
 
 def mean_bytes(tilings: Iterable[Tiling], max_slowdown: float) -> int:
-    """Bytes of the smallest tiling within a slowdown, on average over the slowdowns from 1 to
-    `max_slowdown`: a front as one figure. One tiling at least must be no slower than the model as
-    it is."""
+    """Bytes of the smallest tiling within a slowdown, averaged over the slowdowns from 1 to
+    `max_slowdown`: one figure for a whole front. At least one tiling must be no slower than the
+    unchanged model."""
     *slower, fastest = pareto_front(tilings)
     if max_slowdown <= 1:
         return fastest.bytes

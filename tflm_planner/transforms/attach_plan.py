@@ -2,9 +2,10 @@
 
     int32: [version 1][sub-graphs][n][offset of tensor 0]...[offset of tensor n-1]
 
-One offset for every tensor of every sub-graph in file order; -1 leaves a tensor to TFLM (TFLM does
-not use the entries of constants and variables). It must be the last structural change: a tensor
-added or dropped later shifts the list. Source: tflite-micro, micro_allocation_info.cc.
+There is one offset for every tensor of every sub-graph, in file order; -1 leaves a tensor to TFLM's
+planner (TFLM ignores the entries of constants and variables). This must be the last structural
+change: a tensor added or dropped later would shift the list. Source: tflite-micro,
+micro_allocation_info.cc.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _LARGEST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class AttachPlan:
-    """Attaches offsets (tensor -> bytes from the head's start)."""
+    """Attaches offsets (tensor -> bytes from the start of the head)."""
 
     offsets: Mapping[Tensor, int]
 
     def apply(self, model: Model) -> list[str]:
-        """Replace whatever plan the model carries."""
+        """Replace any plan that the model has."""
         if any(offset > _LARGEST for offset in self.offsets.values()):
             raise ModelError(
                 "the plan needs offsets beyond 2 GiB, which TFLM's format cannot hold; "
@@ -53,19 +54,19 @@ class AttachPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanEntry:
-    """A plan as it stands in a file. count: offsets that it says it has; None where the header is
-    not there. offsets: those that are there."""
+    """A plan as stored in a file. count: the number of offsets that its header declares; None
+    without a header. offsets: those that are actually stored."""
 
     count: int | None
     offsets: tuple[int, ...]
 
     def fits(self, tensors: int) -> bool:
-        """Whether it has an offset for each of `tensors` tensors. TFLM refuses any other."""
+        """Whether it has an offset for each of `tensors` tensors. TFLM refuses all other plans."""
         return self.count == tensors <= len(self.offsets)
 
 
 def plan_entries(model: Model) -> list[PlanEntry]:
-    """Every plan in the file, in its order. TFLM looks at all of them and takes the last."""
+    """Every plan in the file, in file order. TFLM checks all of them and uses the last."""
     entries: list[PlanEntry] = []
     for metadata in model.metadata:
         if metadata.name == PLAN_METADATA:
@@ -78,8 +79,8 @@ def plan_entries(model: Model) -> list[PlanEntry]:
 
 
 def carried_plan(model: Model) -> dict[Tensor, int] | None:
-    """The offsets that the model carries (tensor -> bytes; entries left to TFLM are
-    absent). None without a plan, or with one that does not fit the model's tensors."""
+    """The offsets in the model's plan (tensor -> bytes), without entries left to TFLM. None if
+    there is no plan, or if it does not fit the model's tensors."""
     entries, tensors = plan_entries(model), list(model.tensors())
     if not entries or not entries[-1].fits(len(tensors)):
         return None

@@ -3,9 +3,9 @@
     u (N, C) --FULLY_CONNECTED--> v (N, K)     u@1 -- v@1   the same spatial axis
                                                u@2 -- v@0   the reduce axis of v
 
-Vertices are (tensor, axis), counted from 1 as in the paper; (tensor, 0) is the reduce axis of the
-operator that makes the tensor. Connected axes are split together or not at all. Built from the
-operators' axis maps alone. Source: MOTES, section 4.3. It must not change a model.
+Vertices are (tensor, axis), where axes count from 1 as in the paper; (tensor, 0) is the reduce axis
+of the operator that makes the tensor. Connected axes are split together or not at all. The graph is
+built from the operators' axis maps alone. Source: MOTES, section 4.3. It must not change a model.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tflm_planner.model.ir import Graph, Op, Tensor
 from tflm_planner.ops.axes import axis_map
 
 REDUCE = 0
-"""The number of an operator's reduce axis."""
+"""The number that stands for the reduce axis of an operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """An axis of a tensor: `axis` from 1 on, or REDUCE for that of its operator."""
+    """An axis of a tensor: `axis` counts from 1; REDUCE is the reduce axis of its operator."""
 
     tensor: Tensor
     axis: int
@@ -30,10 +30,10 @@ class Vertex:
 
 @dataclass(frozen=True)
 class Axis:
-    """A connected sub-graph of the axis connecting graph: one axis of a part of the graph.
+    """A connected component of the axis connecting graph: one axis of a part of the graph.
 
-    names: its vertices in running order, as "name@axis". sizes: the lengths along it, distinct,
-    longest first. reduces: the operators that sum up over it.
+    names: its vertices in running order, as "name@axis". sizes: the distinct lengths along it, the
+    longest first. reduces: the operators that sum over it.
     """
 
     vertices: frozenset[Vertex]
@@ -44,14 +44,14 @@ class Axis:
 
 @dataclass(frozen=True)
 class AxisGraph:
-    """The axis connecting graph of some operators. positions: of its tensors, in running order.
-    edges: pairs of vertices, both ways."""
+    """The axis connecting graph of some operators. positions: the tensors in running order,
+    numbered. edges: the neighbours of each vertex, in both directions."""
 
     positions: dict[Tensor, int]
     edges: dict[Vertex, frozenset[Vertex]]
 
     def axes(self) -> list[Axis]:
-        """The axes: connected sub-graphs with more than one vertex, the largest first."""
+        """The axes: connected components with more than one vertex, the largest first."""
         axes: list[Axis] = []
         seen: set[Vertex] = set()
         for start in self.edges:
@@ -63,7 +63,7 @@ class AxisGraph:
         return sorted(axes, key=lambda a: -len(a.vertices))
 
     def axis_of(self, vertex: Vertex) -> Axis | None:
-        """The axis that a vertex belongs to; None for one that is connected to nothing."""
+        """The axis that a vertex belongs to; None if it is not connected to any other."""
         return self._axis(self._walk_component(vertex)) if self.edges.get(vertex) else None
 
     def _walk_component(self, start: Vertex) -> list[Vertex]:
@@ -116,8 +116,8 @@ def axis_graph(ops: Iterable[Op]) -> AxisGraph:
 @dataclass(frozen=True)
 class PartitionScheme:
     """MOTES's p = (S, A, V_I, V_O, n): the operators `ops` are split along `axis` into `parts`;
-    SLICE splits the tensors `inputs`, and CONCATENATION (or ADD, along a reduce axis) puts the
-    tensors `outputs` together."""
+    SLICE splits the tensors `inputs`, and CONCATENATION (or ADD, along a reduce axis) joins the
+    parts of the tensors `outputs`."""
 
     ops: tuple[Op, ...]
     axis: Axis
@@ -126,8 +126,8 @@ class PartitionScheme:
     parts: int
 
     def faults(self) -> list[str]:
-        """Why the scheme is not valid; empty when both conditions of MOTES hold, and every
-        operator can compute a part of what it makes along the axis."""
+        """The reasons why the scheme is invalid; empty if both conditions of MOTES hold and every
+        operator can compute a part of its result along the axis."""
         final = set(self.outputs)
         touched = {v.tensor for v in self.axis.vertices}
         reasons = [
@@ -153,7 +153,7 @@ class PartitionScheme:
 
     @property
     def exact(self) -> bool:
-        """Whether every element is computed by one sum as before: no reduce axis is split."""
+        """Whether every element is still computed by one sum: no reduce axis is split."""
         return not any(Vertex(t, REDUCE) in self.axis.vertices for t in self.outputs)
 
 
@@ -164,7 +164,7 @@ def _vertices(tensor: Tensor) -> frozenset[Vertex]:
 
 def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> PartitionScheme:
     """The scheme that splits `ops` (of `graph`) along an axis: its inputs and outputs are the
-    tensors on the border of `ops`."""
+    tensors that enter and leave `ops`."""
     inner = set(ops)
     results = {t for op in ops for t in op.outputs}
     touched = {v.tensor for v in axis.vertices if v.axis != REDUCE}
@@ -185,15 +185,14 @@ def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> Pa
 
 
 LONGEST_CELL = 40
-"""Operators. In networks whose cells read the two cells before them, single cells are shorter than
-this."""
+"""Number of operators. In networks whose cells read the two cells before them, single cells are
+shorter than this."""
 
 
 def cells(graph: Graph) -> list[list[Op]]:
-    """The operators in running order, cut into cells wherever a single tensor is all that later
-    operators need; neighbouring cells without branches are joined into one. Cells longer than
-    LONGEST_CELL are cut where two tensors are needed later (as in NASNet), if that makes them
-    shorter."""
+    """The operators in running order, cut into cells wherever later operators need only a single
+    tensor; adjacent cells without branches are merged. Cells longer than LONGEST_CELL are cut where
+    later operators need two tensors (as in NASNet), if that makes them shorter."""
     cells_so_far: list[list[Op]] = []
     for cell in _cut_where(graph, graph.ops, 1):
         finer = _cut_where(graph, cell, 2) if len(cell) > LONGEST_CELL else [cell]
@@ -202,8 +201,8 @@ def cells(graph: Graph) -> list[list[Op]]:
 
 
 def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
-    """Consecutive operators, cut after branches where later operators need at most `width` of
-    their results."""
+    """The operators in running order, cut after each branching part where later operators need at
+    most `width` of their results."""
     last_use = _last_uses(graph)
     position = {op: i for i, op in enumerate(graph.ops)}
     alive: set[Tensor] = set()
@@ -222,9 +221,9 @@ def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
 
 
 def blocks(graph: Graph) -> list[list[Op]]:
-    """The operators in running order, cut where later operators need a single tensor, no larger
-    than the ones before and after it. So an inverted bottleneck is one block, with or without its
-    residual."""
+    """The operators in running order, cut wherever later operators need only a single tensor that
+    is no larger than those at the neighbouring cut points. So an inverted bottleneck is one block,
+    with or without its residual."""
     ends = _cut_points(graph)
     sizes = [graph.ops[i].outputs[0].nbytes for i in ends]
     narrow = [
@@ -241,7 +240,7 @@ def blocks(graph: Graph) -> list[list[Op]]:
 
 
 def _cut_points(graph: Graph) -> list[int]:
-    """Positions of operators after which only one tensor, their result, is needed."""
+    """Positions of operators whose result is the only tensor that later operators need."""
     last_use = _last_uses(graph)
     alive: set[Tensor] = set()
     positions: list[int] = []

@@ -1,7 +1,8 @@
-"""What a pass is: a frozen dataclass whose fields are its options.
+"""Passes: a pass is a frozen dataclass whose fields are its options.
 
-A pass decides what is legal; which pass runs where is the search's choice. It changes the model
-through `model.edit` and `model.draft` alone, and returns notes: what it did, or why it did not.
+A pass decides what is legal; the search chooses which passes run and where. A pass changes the
+model through `model.edit` and `model.draft` alone, and returns notes: what it did, or why it did
+not.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ class Pass(Protocol):
     """One transformation of a model."""
 
     def apply(self, model: Model) -> list[str]:
-        """Change `model` in place. Returns notes for the report; empty when there is nothing to
-        say."""
+        """Change `model` in place. Returns notes for the report, or an empty list."""
         ...
 
 
@@ -35,13 +35,13 @@ def run(model: Model, *passes: Pass) -> list[str]:
 
 
 class TransformRefusedError(Exception):
-    """Why a pass leaves a region as it is. `prefix` begins the note."""
+    """The reason why a pass leaves a region unchanged. `prefix` begins the note."""
 
     prefix: ClassVar[str] = "not changed"
 
 
 class RegionRewrite(Protocol):
-    """Operators by their positions in the main graph, and what to do with them."""
+    """Operators, given by their positions in the main graph, and how to rewrite them."""
 
     @property
     def ops(self) -> tuple[int, ...]:
@@ -54,7 +54,7 @@ R = TypeVar("R", bound=RegionRewrite)
 
 @dataclass(frozen=True)
 class RegionResult(Generic[R]):
-    """The outcome of a region. note: for the report. refusal: why it was left as it is; None where
+    """The outcome for one region. note: for the report. refusal: why it was left unchanged; None if
     it was rewritten."""
 
     region: R
@@ -68,9 +68,9 @@ def apply_regions(
     rewrite: Callable[[R, list[Op]], str],
 ) -> list[RegionResult[R]]:
     """Rewrite regions one by one. All positions refer to the model before the first rewrite.
-    Returns one result for each region, in their order. rewrite: returns a note. A region that
-    shares an operator with an earlier one, or that would change the order of side effects, is
-    refused."""
+    Returns one result for each region, in their order. rewrite: rewrites a region and returns a
+    note. A region is refused if it shares an operator with an earlier one, or would change the
+    order of side effects."""
     ops_before = list(model.main.ops)
     results: list[RegionResult[R]] = []
     rewritten: set[Op] = set()
@@ -90,8 +90,8 @@ def apply_regions(
 
 
 def _reorders_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:
-    """Whether running the region as one would swap two operators with side effects: the first reads
-    what the region makes and must wait for it, the second need not."""
+    """Whether running the region as one would swap two operators with side effects: the first one
+    must wait for the region because it reads its results, and the second one need not."""
     left = set(region)
     late: set[Tensor] = set()
     waits = False

@@ -1,13 +1,13 @@
-"""Writes transpositions with fewer axes, so that a kernel that knows only four can run them.
+"""Writes transpositions with fewer axes, so that a kernel for at most four axes can run them.
 
     (1, 12, 12, 48) --RESHAPE--> (1, 12, 12, 2, 24) --TRANSPOSE 0 1 2 4 3--> (1, 12, 12, 24, 2)
                     --RESHAPE--> (12, 12, 2, 24)    --TRANSPOSE 0 1 3 2-->   (12, 12, 24, 2)
 
-CMSIS-NN refuses int8 tensors of five axes and more, but TFLM ignores that: the result is never
+CMSIS-NN refuses int8 tensors with five or more axes, but TFLM ignores that: the result is never
 written (see `tflm.kernels.known_faults`). An axis of one element can be left out, and axes that are
-neighbours before and after are one. Where the operand is made by a RESHAPE and the result is read
-by RESHAPEs alone (channels shuffled among groups, pixels among channels), nobody else sees the
-shape, and the model is right on every target. No operator is added or removed.
+adjacent both before and after the transposition can be merged. If the operand is made by a RESHAPE
+and the result is read only by RESHAPEs (channel shuffle, pixel shuffle), no other operator depends
+on the shape, and the model is correct on every target. No operator is added or removed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def collapse_transpose_axes(model: Model) -> list[str]:
 
 
 def collapsed_axes(shape: Sequence[int], order: Sequence[int], most: int) -> list[list[int]]:
-    """The axes of `shape` in groups that stay together, none of a single element; `most` groups if
-    that is possible. The last axes are merged first, so that rows stay apart from columns."""
+    """The axes of `shape` in groups that stay together, without axes of a single element; at most
+    `most` groups if that is possible. The last axes are merged first, so that rows and columns stay
+    separate."""
     there = [axis for axis in order if shape[axis] > 1]
     groups = [[axis] for axis in there]
     at = len(groups) - 1
@@ -58,22 +59,22 @@ def collapsed_axes(shape: Sequence[int], order: Sequence[int], most: int) -> lis
 
 
 class _AxisCollapser:
-    """Merges axes of the transpositions of one graph, which share shapes and orders: every tensor
-    listed costs memory. most: axes that a transposition may have."""
+    """Merges axes of the transpositions of one graph. Equal shapes and orders are stored in one
+    constant, because every listed tensor costs memory. most: axes that a transposition may have."""
 
     def __init__(self, model: Model, graph: Graph, most: int) -> None:
         self._model, self._graph, self._most = model, graph, most
         self._integers: dict[tuple[int, ...], Tensor] = {}
 
     def merge_all(self) -> int:
-        """Merge the axes of all; returns how many transpositions have fewer axes now."""
+        """Merge the axes of all transpositions; returns how many have fewer axes now."""
         transpositions = [
             op for op in self._graph.ops if op.kind == "TRANSPOSE" and len(op.inputs) == 2
         ]
         return sum(map(self._merge, transpositions))
 
     def _merge(self, op: Op) -> bool:
-        """Merge axes of one transposition; False where that is useless or impossible."""
+        """Merge axes of one transposition; False if that is useless or impossible."""
         source, result, order = op.inputs[0], op.outputs[0], integers(op.inputs[1])
         shape = () if source is None else source.shape or ()
         if source is None or source.type_name != "int8" or len(shape) <= self._most:
@@ -82,7 +83,7 @@ class _AxisCollapser:
             return False
         groups = collapsed_axes(shape, order, self._most)
         there = sorted(groups)
-        if len(groups) > self._most or groups == there:  # it swaps axes even of the latter
+        if len(groups) > self._most or groups == there:  # equal: only axes of length 1 move
             return False
         maker = self._hidden_maker(op, source)
         if maker is None:
@@ -96,8 +97,8 @@ class _AxisCollapser:
         return True
 
     def _hidden_maker(self, op: Op, source: Tensor) -> Op | None:
-        """The RESHAPE that makes the operand, where only RESHAPEs around the transposition know
-        the shapes of what it reads and makes."""
+        """The RESHAPE that makes the operand; None unless only RESHAPEs around the transposition
+        depend on the shapes of its operand and result."""
         maker, result = source.producer, op.outputs[0]
         if maker is None or maker.kind != "RESHAPE" or source.consumers != [op]:
             return None
@@ -107,7 +108,7 @@ class _AxisCollapser:
         return maker if has_known_shape and read and set(read) == {"RESHAPE"} and private else None
 
     def _reshape(self, maker: Op, result: Tensor) -> None:
-        """Let a RESHAPE make its result in the shape that it has now."""
+        """Let a RESHAPE make its result in the result's new shape."""
         shape = result.shape or ()
         shape_operand = shape if len(maker.inputs) > 1 else None
         changed = {} if maker.options.is_absent else {"new_shape": tuple(shape)}
@@ -121,7 +122,7 @@ class _AxisCollapser:
         result: Tensor,
         **changed: object,
     ) -> None:
-        """The operator again, with other numbers as its last operand."""
+        """Replace the operator by a copy that has other integers as its last operand."""
         draft = Draft(self._model, self._graph)
         numbers = [] if values is None else [self._constant(draft, tuple(values))]
         draft.clone(op, [*inputs, *numbers], [result], **changed)

@@ -1,4 +1,4 @@
-"""Refuses models in which nothing may be moved, because another planner has compiled them."""
+"""Refuses models that another planner has compiled, because no tensor in them may be moved."""
 
 from __future__ import annotations
 

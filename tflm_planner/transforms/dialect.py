@@ -3,15 +3,15 @@
     portable   X -SLICE-> V -CONV_2D-> P -CONCATENATION-> Y     V lies in X, P in Y: both copies
     dialect    X          V -CONV_2D-> P                  Y     write what is there already
 
-For TFLM a tensor is an address, and it need not have a producer. So where the plan makes an
-operator copy every byte onto itself, the operator is dropped, and its result keeps its place over
-its parent. Only TFLM understands the outcome, and only with its plan: the portable model stays the
+For TFLM a tensor is an address, and it need not have a producer. So if the plan makes an operator
+copy every byte onto itself, the operator is dropped, and its result keeps its place in its parent's
+memory. Only TFLM can run the resulting model, and only with its plan: the portable model stays the
 reference.
 
-TFLM then no longer knows all life spans, by which it places scratch; `scratch_faults` finds scratch
-of the dialect that would lie over a byte that is still needed. TFLM protects a graph output without
-a producer only at the very end. Such an output goes through a last RESHAPE onto itself if the model
-uses RESHAPE; otherwise its producer is dropped only if no scratch would overwrite it.
+TFLM then no longer knows all life spans by which it places scratch; `scratch_faults` finds scratch
+of the dialect that would lie over a byte that is still needed. TFLM keeps a graph output without a
+producer alive only at the very end. Such an output goes through a last RESHAPE onto itself if the
+model uses RESHAPE; otherwise its producer is dropped only if no scratch would overwrite it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from tflm_planner.tflm.placement import placement_of
 
 @dataclass(frozen=True)
 class Dialect:
-    """Drops the operators that `offsets` (tensor -> bytes) make copy onto themselves. The last
-    structural change but `AttachPlan`, with the same offsets. outputs: whether operators that make
-    graph outputs are dropped too."""
+    """Drops the operators that `offsets` (tensor -> bytes) make copy onto themselves. This must be
+    the last structural change before `AttachPlan`, with the same offsets. outputs: whether
+    operators that make graph outputs may be dropped too."""
 
     offsets: Mapping[Tensor, int]
     outputs: bool = True
@@ -71,13 +71,14 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Crop:
-    """Prepares the dialect, before planning; LiteRT refuses the outcome.
+    """Prepares a model for the dialect, before planning; LiteRT refuses the resulting model.
 
-    Windows with SAME padding do not compute their last rows where only the rows before are read:
-    TFLM computes as many rows as the result declares. That does not hold for windows of one pixel:
-    CMSIS-NN's 1x1 convolution (arm_convolve_1x1_s8_fast) counts the pixels of its input, and would
-    write behind a shorter result. Graph outputs that are put together from tiles get a last
-    RESHAPE, if the model uses that operator already, so that their CONCATENATION can be dropped.
+    A window with SAME padding does not compute its last rows if its readers use only the rows
+    before them: TFLM computes as many rows as the result declares. Windows of one pixel are left as
+    they are: CMSIS-NN's 1x1 convolution (arm_convolve_1x1_s8_fast) counts the pixels of its input,
+    and would write past the end of a shorter result. Graph outputs that are joined from tiles get a
+    last RESHAPE, if the model already uses that operator, so that their CONCATENATION can be
+    dropped.
     """
 
     def apply(self, model: Model) -> list[str]:
@@ -99,7 +100,7 @@ class Crop:
 
 
 def copies_onto_itself(op: Op, offsets: Mapping[Tensor, int]) -> bool:
-    """Whether the plan makes `op` write every byte to where it reads it."""
+    """Whether the plan makes `op` write every byte to the address at which it reads it."""
     moved = [s for s in sharings(op) if s.same_bytes]
     operands = [t for t in op.operands() if not t.is_constant]
     pairs = {(s.operand, s.result, s.distance) for s in moved}
@@ -118,8 +119,8 @@ def scratch_faults(
     scratch_of: ScratchModel,
     input_overlaps_of: InputOverlapRule = no_input_overlaps,
 ) -> list[str]:
-    """What scratch of the dialect `model` would overwrite, judged by the life spans in `portable`:
-    the timeline from before operators were dropped."""
+    """Messages about bytes that scratch of the dialect `model` would overwrite while they are
+    needed. `portable`: the timeline from before operators were dropped, whose life spans count."""
     scratch = placement_of(timeline_of(model, scratch_of), offsets).scratch_offsets
     tensors = [offsets[t] for t in portable.planned]
     assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"
@@ -129,7 +130,8 @@ def scratch_faults(
 
 
 def _rows_read(op: Op, model: Model) -> int | None:
-    """Rows of the result of a SAME window that SLICEs read, if they leave out the last ones."""
+    """The number of rows of a SAME window's result that SLICEs read; None unless they read fewer
+    than all."""
     window = window_of(op)
     if window is None or op.options.padding != SAME_PADDING or window.kernel == (1, 1):
         return None
@@ -152,8 +154,7 @@ def _rows_read(op: Op, model: Model) -> int | None:
 
 
 def _is_identity(op: Op, model: Model) -> bool:
-    """Whether a SLICE takes all of its operand, so that its readers can read the operand
-    instead."""
+    """Whether a SLICE takes its whole operand, so that its readers can read the operand instead."""
     data, result = op.inputs[0], op.outputs[0]
     outputs = set(model.main.outputs)
     return data is not None and data.shape == result.shape and result not in outputs

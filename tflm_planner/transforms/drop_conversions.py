@@ -1,13 +1,13 @@
-"""Lets a model's inputs and outputs have the types that it computes in.
+"""Gives a model's inputs and outputs the types in which it computes.
 
     x float32 --QUANTIZE--> x' int8 --CONV_2D ...-- y' int8 --DEQUANTIZE--> y float32
                             x int8  --CONV_2D ...-- y  int8
 
-A converter's default is float32 at both ends of an integer network: four bytes an element of input,
-which mostly fills the arena, and two operators. Without them the application converts: q = round(x
-/ scale) + zero point, x = scale * (q - zero point); for a camera's bytes a subtraction often
-suffices. Names stay, so that applications find their tensors. What the network computes from the
-same integers is the same, bit by bit. This module must not know memory.
+Converters by default make the inputs and outputs of an integer network float32: the input then
+takes four bytes per element, which often fills the arena, and there are two more operators. Without
+them the application converts: q = round(x / scale) + zero point, x = scale * (q - zero point); for
+a camera's bytes a subtraction often suffices. Names are kept, so that applications find their
+tensors. For the same integers the network computes the same bits. This module must not know memory.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ GraphSide = Literal["input", "output"]
 
 @dataclass(frozen=True, slots=True)
 class ConvertedEnd:
-    """An input or output whose type changed. type: the new one. was: the old one. A number q of the
-    new type stands for scale * (q - zero_point). shift: what to add to a byte of the old type to
-    get one of the new type; None where the old type is float32."""
+    """An input or output whose type changed. type: the new type. was: the old type. A number q of
+    the new type stands for scale * (q - zero_point). shift: the number to add to a byte of the old
+    type to get one of the new type; None if the old type is float32."""
 
     side: GraphSide
     name: str
@@ -47,7 +47,7 @@ class ConvertedEnd:
 
     @property
     def _rule(self) -> str:
-        """The formula that turns values x outside into numbers q, or q into x."""
+        """The formula that turns an outside value x into the number q, or q into x."""
         if self.shift is not None:
             return f"q = x {self.shift:+d}" if self.side == "input" else f"x = q {-self.shift:+d}"
         if self.side == "input":
@@ -56,8 +56,8 @@ class ConvertedEnd:
 
 
 def drop_conversions(model: Model) -> list[ConvertedEnd]:
-    """Drop QUANTIZE and DEQUANTIZE at the ends of the main graph where the application can convert
-    without loss. Returns the inputs and outputs whose types changed."""
+    """Drop QUANTIZE and DEQUANTIZE at the inputs and outputs of the main graph where the
+    application can convert without loss. Returns the inputs and outputs whose types changed."""
     graph = model.main
     converted: list[ConvertedEnd] = []
     for tensor in list(graph.inputs):
@@ -74,8 +74,8 @@ def drop_conversions(model: Model) -> list[ConvertedEnd]:
 
 
 def inner_input(graph: Graph, tensor: Tensor) -> Tensor | None:
-    """The integers into which a network converts an input first of all; None where it also reads
-    the input itself, converts it in several ways, or where the types are the same."""
+    """The tensor of integers into which the network first converts an input; None if it also reads
+    the input itself, converts it in several ways, or if the types are equal."""
     results = [op.outputs[0] for op in tensor.consumers if op.kind == "QUANTIZE"]
     if not results or len(results) < len(tensor.consumers) or tensor in graph.outputs:
         return None
@@ -89,8 +89,8 @@ def inner_input(graph: Graph, tensor: Tensor) -> Tensor | None:
 
 
 def inner_output(graph: Graph, tensor: Tensor) -> Tensor | None:
-    """The integers from which a network makes an output in the end; None where something else reads
-    the output, or the integers are an input or output themselves."""
+    """The tensor of integers from which the network finally makes an output; None if an operator
+    also reads the output, or if that tensor itself is an input, output or constant."""
     op = tensor.producer
     if op is None or op.kind not in ("QUANTIZE", "DEQUANTIZE") or tensor.consumers:
         return None

@@ -3,8 +3,8 @@
     RESHAPE to the same shape, QUANTIZE to the same parameters, PAD of nothing, CAST to the same
     type, TRANSPOSE in the same order, SLICE of everything, CONCATENATION of one tensor
 
-Converters leave them behind, and so do other rewrites. Each costs an operator's share of the tail,
-a copy, and a second buffer where its operand is needed longer. This module must not know memory.
+Converters and other rewrites leave them in the model. Each costs an operator's share of the tail, a
+copy, and a second buffer if its operand is needed longer. This module must not know memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tflm_planner.model.number_formats import same_values
 
 
 def drop_identities(model: Model) -> list[str]:
-    """Drop what changes nothing; a note if there was something."""
+    """Drop operators that change nothing; returns a note if there were any."""
     dropped = [op.kind for graph in model.graphs for op in _drop_from(model, graph)]
     if not dropped:
         return []
@@ -27,10 +27,10 @@ def drop_identities(model: Model) -> list[str]:
 
 
 def _drop_from(model: Model, graph: Graph) -> list[Op]:
-    """Take the identities out of a graph: who reads the result reads the operand.
+    """Remove the identities of a graph: readers of the result read the operand instead.
 
-    An identity that makes a graph output stays: the output has a name and a place of its own, and
-    after tiles a last RESHAPE is what allows their CONCATENATION to be dropped
+    An identity that makes a graph output stays: the output has a name and memory of its own, and a
+    last RESHAPE after tiles is what permits their CONCATENATION to be dropped
     (`transforms.dialect`).
     """
     outside = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
@@ -58,7 +58,7 @@ def is_identity(op: Op) -> bool:
 
 
 def _always(op: Op) -> bool:
-    """Where the shape is the same, nothing else can differ."""
+    """True: if the shapes are equal, nothing else can differ."""
     return True
 
 
@@ -73,7 +73,7 @@ def _pads_nothing(op: Op) -> bool:
 
 
 def _is_forward(op: Op) -> bool:
-    """Whether a STRIDED_SLICE has steps of one: it takes everything if its result has as many
+    """Whether a STRIDED_SLICE has steps of one: then it takes everything if its result has as many
     elements."""
     steps = integers(op.inputs[3]) if len(op.inputs) > 3 else None
     return steps is not None and all(step == 1 for step in steps)
@@ -98,4 +98,4 @@ _SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {
     "TRANSPOSE": _keeps_order,
     "CONCATENATION": _joins_one,
 }
-"""Kinds that may change nothing, and what must hold besides equal shape, type and quantisation."""
+"""Kinds that may change nothing -> a check beyond equal shape, type and quantisation."""

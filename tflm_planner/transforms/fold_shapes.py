@@ -1,12 +1,12 @@
-"""Computes ahead what is the same at every invoke: the arithmetic of shapes.
+"""Computes at planning time what is the same at every invoke: arithmetic on shapes.
 
     x --SHAPE--> [1 8] --STRIDED_SLICE--> 1 --PACK(., 1, 1, 8)--> [1 1 1 8] --+
     x --------------------------------------------------------------------- RESHAPE --> y
 
-A converter writes this where the batch was left free. TFLM never changes a shape that the file
-gives, so all of it is known: RESHAPE gets a constant, and the operators before it go. Only small
-tensors of integers are computed here, so the file does not grow, and no rounding is involved.
-This module must not know memory.
+Converters write this if the batch size was left open. TFLM never changes a shape that the file
+gives, so all of it is known: RESHAPE gets a constant, and the operators before it are removed. Only
+small tensors of integers are computed here, so the file does not grow, and nothing is rounded. This
+module must not know memory.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ else:
 
 
 _MOST_ELEMENTS = 32
-"""More than any shape has; what is larger is data, and data are not folded."""
+"""More elements than any shape has; larger tensors are data, which are not folded."""
 _DTYPES = {"int32": "int32", "int64": "int64"}
 _NO_ACTIVATION = 0
 
 
 def fold_shapes(model: Model) -> list[str]:
-    """Put constants in place of what is known; a note if there was something."""
+    """Replace known results by constants; returns a note if there were any."""
     count = sum(_fold_graph(model, graph) for graph in model.graphs)
     if not count:
         return []
@@ -44,7 +44,7 @@ def fold_shapes(model: Model) -> list[str]:
 
 
 def _fold_graph(model: Model, graph: Graph) -> int:
-    """Fold what can be folded in one graph; returns how many operators."""
+    """Fold all known results of one graph; returns the number of operators folded."""
     known: dict[Tensor, Values] = {}
     folded: dict[Op, npt.NDArray[Any]] = {}
     ends = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)} | set(graph.outputs)
@@ -60,7 +60,7 @@ def _fold_graph(model: Model, graph: Graph) -> int:
 
 
 def _result(op: Op, known: Mapping[Tensor, Values]) -> Values | None:
-    """The only result of an operator, where it is known and fits its tensor."""
+    """The only result of an operator; None unless it is known and fits its tensor."""
     if op.kind not in _RULES or len(op.outputs) != 1:
         return None
     result = op.outputs[0]
@@ -86,7 +86,7 @@ def _result(op: Op, known: Mapping[Tensor, Values]) -> Values | None:
 
 
 def _values(tensor: Tensor, known: Mapping[Tensor, Values]) -> Values | None:
-    """The values of a small tensor of integers that is constant, or computed here."""
+    """The values of a small tensor of integers that is constant or was computed here, else None."""
     if tensor in known:
         return known[tensor]
     if tensor.elements > _MOST_ELEMENTS or tensor.type_name not in _DTYPES:
@@ -106,7 +106,7 @@ def _rank(op: Op, operands: Sequence[Values]) -> Values:
 
 
 def _strided_slice(op: Op, operands: Sequence[Values]) -> Values | None:
-    """Of a list, by one start, end and step."""
+    """STRIDED_SLICE of a vector, with one start, end and step."""
     options = op.options
     if options.is_absent:
         return None
@@ -157,7 +157,7 @@ def _gather(op: Op, operands: Sequence[Values]) -> Values | None:
 
 
 def _product(op: Op, operands: Sequence[Values]) -> Values | None:
-    """REDUCE_PROD of a list."""
+    """REDUCE_PROD of a vector."""
     values, axes = operands
     if values.ndim != 1 or axes.size != 1:
         return None
@@ -165,7 +165,7 @@ def _product(op: Op, operands: Sequence[Values]) -> Values | None:
 
 
 def _same_elements(op: Op, operands: Sequence[Values]) -> Values | None:
-    """CAST between integers, and what changes the shape alone."""
+    """CAST between integers, and operators that change only the shape."""
     shape = op.outputs[0].shape or ()
     return operands[0].reshape(shape) if operands[0].size == op.outputs[0].elements else None
 
@@ -175,7 +175,7 @@ def _is_plain(op: Op) -> bool:
 
 
 def _pairwise(function: str) -> Rule:
-    """numpy's function of this name."""
+    """A rule that applies numpy's function of this name."""
 
     def rule(op: Op, operands: Sequence[Values]) -> Values | None:
         first, second = operands
@@ -186,7 +186,7 @@ def _pairwise(function: str) -> Rule:
 
 
 _OF_SHAPES = frozenset({"SHAPE", "RANK"})
-"""What reads the shape of its operand, not its elements."""
+"""Kinds that read the shape of their operand, not its elements."""
 _RULES: dict[str, Rule] = {
     "SHAPE": _shape,
     "RANK": _rank,

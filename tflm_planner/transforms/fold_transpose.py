@@ -1,12 +1,12 @@
-"""Lets BATCH_MATMUL read its operands the way round that its kernel wants.
+"""Lets BATCH_MATMUL read its operands in the layout that its kernel uses.
 
     k --TRANSPOSE(0,2,3,1)--> k' --BATCH_MATMUL(adj_y=0)--    TFLM keeps a transposed k'
     k --TRANSPOSE(0,2,1,3)--> k' --BATCH_MATMUL(adj_y=1)--    ... and now none
 
-The kernel computes with the right operand transposed and the left one as it is. Where the flags say
+The kernel computes with the right operand transposed and the left one as it is. If the flags say
 otherwise, it keeps a transposed copy of the operand in the tail, for every BATCH_MATMUL of every
-tile (tflite-micro, kernels/batch_matmul.cc). An operand that a TRANSPOSE makes can be made the
-right way round at once. The sums are the same, in the same order.
+tile (tflite-micro, kernels/batch_matmul.cc). If a TRANSPOSE makes the operand, it can make it in
+the right layout at once. The sums are the same, in the same order.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import same_values
 
 _SIDES = ((0, "adj_x", False), (1, "adj_y", True))
-"""Operand, its flag, and the flag that needs no copy."""
+"""(operand, its flag, the value of the flag with which no copy is needed)."""
 
 
 def fold_transposes(model: Model) -> list[str]:
-    """Make the operands the right way round where that is possible; a note if there was one."""
+    """Make the operands in the right layout where that is possible; a note if there were any."""
     count = 0
     for graph in model.graphs:
         for op in [op for op in graph.ops if op.kind == "BATCH_MATMUL" and len(op.inputs) == 2]:
@@ -35,8 +35,7 @@ def fold_transposes(model: Model) -> list[str]:
 
 
 def _fold_operand(model: Model, graph: Graph, op: Op, side: int, flag: str, best: bool) -> bool:
-    """Make one operand the right way round; False where it is already, or where that is
-    impossible."""
+    """Make one operand in the right layout; False if it already is, or if that is impossible."""
     operand = op.inputs[side]
     if op.options.is_absent or op.options.transposes[side] is best or operand is None:
         return False
@@ -53,14 +52,14 @@ def _fold_operand(model: Model, graph: Graph, op: Op, side: int, flag: str, best
 
 
 def _is_free(model: Model, graph: Graph, op: Op, operand: Tensor) -> bool:
-    """Whether `op` alone reads a tensor, once, so that it may be laid out otherwise."""
+    """Whether only `op` reads a tensor, and only once, so that its layout may change."""
     alone = operand.consumers == [op] and sum(t is operand for t in op.inputs) == 1
     return alone and is_private(model, graph, operand)
 
 
 def is_private(model: Model, graph: Graph, tensor: Tensor) -> bool:
-    """Whether a tensor is made by an operator, is neither input nor output, and has no axis with
-    scales of its own, so that nothing outside the graph knows its shape."""
+    """Whether a tensor is neither variable nor a graph output nor in a signature, and has no scales
+    per axis, so that nothing outside the graph depends on its shape."""
     offered = any(tensor is t for s in model.signatures for _, t in (*s.inputs, *s.outputs))
     return (
         not any(tensor is t for t in graph.outputs)
@@ -71,7 +70,8 @@ def is_private(model: Model, graph: Graph, tensor: Tensor) -> bool:
 
 
 def _make(model: Model, graph: Graph, maker: Op, result: Tensor, order: Sequence[int]) -> None:
-    """Let a TRANSPOSE make its result in another order of axes; drop it if that is the old one."""
+    """Let a TRANSPOSE make its result in another order of axes; drop it if that order changes
+    nothing."""
     source = maker.inputs[0]
     assert source is not None
     draft = Draft(model, graph)

@@ -1,12 +1,12 @@
 """Removes parts of the file that cost flash and that no computation needs.
 
-    what nobody computes with    tensor names, ranges, descriptions, debug metadata, empty buffers
-    what no kernel reads         scales and zero points of the biases of convolutions
-    what LiteRT alone reads      all zero points of a filter but the first (`KeepOneZeroPoint`)
+    used by no computation       tensor names, ranges, descriptions, debug metadata, empty buffers
+    read by no kernel            scales and zero points of the biases of convolutions
+    read by LiteRT only          all zero points of a filter but the first (`KeepOneZeroPoint`)
 
-TFLM copies every quantisation that it fetches into temporary memory, read or not: without those of
-biases, Prepare needs less of it. Multipliers are computed from the scales of operand, filter and
-result alone, by TFLM and by lean firmware, so these scales stay.
+TFLM copies every quantisation that it fetches into temporary memory, whether it is used or not:
+without those of biases, Prepare needs less of it. TFLM and lean firmware compute multipliers only
+from the scales of operand, filter and result, so these scales stay.
 
 Read from tflite-micro 90b983c and the Arduino library of 2023: the reference and the CMSIS-NN
 kernels of `PER_CHANNEL`, `PopulateConvolutionQuantizationParams` (kernel_util.cc) and
@@ -45,15 +45,15 @@ READ_METADATA = frozenset(
 )
 """Metadata that a runtime reads."""
 PER_CHANNEL = PRODUCTS.keys() - {"FULLY_CONNECTED"}
-"""Operators whose multipliers are per channel. Of others (FULLY_CONNECTED, SVDF) TFLM reads the
-bias's scale, to check it."""
+"""Operators whose multipliers are per channel. In other products (FULLY_CONNECTED, SVDF) TFLM reads
+the bias's scale, to check it."""
 _Place = Callable[[ProductRoles], int]
 
 
 @dataclass(frozen=True)
 class Minify:
-    """Drops what no runtime computes with. kernels: also the quantisation that no kernel reads.
-    Names of inputs and outputs stay, and signatures: applications find tensors by them."""
+    """Drops what no runtime computes with. kernels: also the quantisation that no kernel reads. The
+    names of inputs and outputs stay, and so do signatures: applications find tensors by them."""
 
     kernels: bool = True
 
@@ -77,7 +77,8 @@ class Minify:
 
 @dataclass(frozen=True)
 class KeepOneZeroPoint:
-    """Keeps one zero point of each filter, as TFLM reads them: LiteRT then refuses the model."""
+    """Keeps only the first zero point of each filter, which is all that TFLM reads. LiteRT then
+    refuses the model."""
 
     def apply(self, model: Model) -> list[str]:
         """A note if there was anything to drop."""
@@ -103,19 +104,19 @@ def _visible_tensors(graphs: list[Graph], model: Model) -> set[Tensor]:
 
 
 def _biases(model: Model) -> set[Tensor]:
-    """Constants that are nothing but biases of convolutions with integer operands."""
+    """Constants that are used only as biases of convolutions with integer operands."""
     biases = _constants_used_as(model, lambda roles: roles.bias)
     return {t for t in biases if t.type_name in ("int32", "int64")}
 
 
 def _filters(model: Model) -> list[Tensor]:
-    """Constants that are nothing but filters of such convolutions."""
+    """Constants that are used only as filters of such convolutions."""
     filters = _constants_used_as(model, lambda roles: roles.weights)
     return [t for t in filters if t.type_name in ("int8", "int4")]
 
 
 def _constants_used_as(model: Model, place: _Place) -> list[Tensor]:
-    """Constants that every consumer takes at this one place."""
+    """Constants that every consumer reads as this one operand."""
     shown = _visible_tensors(model.graphs, model)
     return [
         t

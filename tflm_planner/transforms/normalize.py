@@ -2,16 +2,16 @@
 
 Each lowers memory or leaves it as it is, keeps every bit of the results, and needs no choice:
 
-    dropped      tensors, graphs and buffers that nothing mentions: TFLM gives memory to every
-                 tensor listed, and reads uninitialised scratch records for graphs that never run
-    dropped      an offline plan that the file carried: it is of another arrangement
+    dropped      tensors, graphs and buffers without any use: TFLM gives memory to every tensor
+                 listed, and reads uninitialised scratch records for graphs that never run
+    dropped      an offline plan in the file: it was made for another arrangement of tensors
     computed     operators on shapes, which never change on TFLM (`fold_shapes`)
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`)
 
-A rewrite that may cost memory, time or bytes of the file is a pass of its own.
+A rewrite that may cost memory, time or bytes of the file is a separate pass.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from tflm_planner.transforms.fold_transpose import fold_transposes
 
 @dataclass(frozen=True)
 class Normalize:
-    """See the module. Raises ModelError for a model that another planner has compiled: nothing
-    may be moved in it."""
+    """Applies all of them; see the module. Raises ModelError for a model that another planner has
+    compiled: no tensor in it may be moved."""
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -90,7 +90,7 @@ def _drop_tensors(model: Model) -> list[str]:
 
 
 def _drop_dead(model: Model) -> list[str]:
-    """Drop operators whose results nothing reads, unless running them means something."""
+    """Drop operators whose results nothing reads, unless they have side effects."""
     offered = {t for s in model.signatures for _, t in s.outputs}
     count = 0
     for graph in model.graphs:

@@ -1,4 +1,4 @@
-"""Tiles and loops on disjoint regions of one model, all numbered as the model was read."""
+"""Tiles and loops on disjoint regions of one model; all positions refer to the model as read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion, tile_region
 
 @dataclass(frozen=True)
 class Regions:
-    """Puts regions into tiles or loops; a region that is refused stays as it is, with a note.
+    """Computes regions in tiles or loops; a region that is refused stays unchanged, with a note.
     inexact: whether sums may be split, which changes bits."""
 
     regions: tuple[TiledRegion | LoopedRegion, ...]
@@ -24,7 +24,7 @@ class Regions:
         return [result.note for result in self.rewrite(model)]
 
     def rewrite(self, model: Model) -> list[RegionResult[TiledRegion | LoopedRegion]]:
-        """The same, with one result a region instead of notes."""
+        """The same, but returns one result for each region instead of notes."""
 
         def rewrite(region: TiledRegion | LoopedRegion, ops: Sequence[Op]) -> str:
             if isinstance(region, LoopedRegion):

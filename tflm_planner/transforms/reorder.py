@@ -1,7 +1,7 @@
 """Runs the operators in an order with a smaller peak of live bytes.
 
-Every graph is ordered, bodies before the graphs that call them: a body's peak is the workspace
-of its caller. Operators with side effects keep their order against each other.
+Every graph is ordered; bodies come before the graphs that call them, because the peak of a body is
+the workspace of its caller. Operators with side effects keep their relative order.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ OrderSearch = Callable[[Dag], OrderResult]
 @dataclass(frozen=True)
 class Reorder:
     """search: finds an order of a DAG. scratch_of, input_overlaps_of: scratch and permitted
-    overlaps of the target's kernels. problems: the graphs as problems in their present order, where
-    the caller has them; the others are built here."""
+    overlaps of the target's kernels. problems: order problems of graphs in their present order, if
+    the caller has them; missing ones are built here."""
 
     search: OrderSearch
     scratch_of: ScratchModel
@@ -35,12 +35,12 @@ class Reorder:
     problems: Mapping[Graph, OrderProblem] = field(default_factory=dict[Graph, "OrderProblem"])
 
     def apply(self, model: Model) -> list[str]:
-        """Order every graph; see `results` for what the search said of them."""
+        """Order every graph; `results` also returns what the search found."""
         self.results(model)
         return []
 
     def results(self, model: Model) -> dict[Graph, OrderResult]:
-        """Order every graph; graph -> what the search found."""
+        """Order every graph; returns graph -> what the search found."""
         results = self.find(model)
         for graph, result in results.items():
             if result.order != tuple(range(len(graph.ops))):
@@ -64,10 +64,10 @@ def order_problems(model: Model, scratch_of: ScratchModel) -> dict[Graph, OrderP
 
 
 def callees_first(model: Model) -> list[Graph]:
-    """The graphs, each after all that it calls."""
+    """The graphs, each after all graphs that it calls."""
     ordered: dict[Graph, None] = {}
 
-    def visit(graph: Graph) -> None:  # as deep as control flow is nested
+    def visit(graph: Graph) -> None:  # recursion is as deep as the nesting of control flow
         if graph not in ordered:
             for op in graph.ops:
                 for called in op.called_graphs():
@@ -81,9 +81,9 @@ def callees_first(model: Model) -> list[Graph]:
 
 @dataclass(frozen=True)
 class ChosenOrder:
-    """The order of one candidate: what the searches of all graphs said, the main graph's last.
+    """The order of one candidate: what the searches of all graphs found; the main graph's is last.
 
-    changed: whether any graph runs in another order than its file. peak, lower_bound: live bytes
+    changed: whether the order of any graph differs from the file's. peak, lower_bound: live bytes
     of the main graph, bodies and scratch included.
     """
 
@@ -96,12 +96,12 @@ class ChosenOrder:
 
 @dataclass(frozen=True)
 class OrderProblem:
-    """A graph as the order search sees it, still without overlaps of results with operands.
+    """A graph as input of the order search, before overlaps of results with operands are added.
 
     Its tensors are classes of bytes: bytes that views share count once and live until the last
-    reader of any of them, so that a tensor whose parts are views dies part by part. `plain` knows
-    neither input overlaps nor the peaks of called graphs. sizes: bytes of tensors, rounded up to
-    16.
+    reader of any of the views, so that a tensor whose parts are views dies part by part. `plain`
+    has neither input overlaps nor the peaks of called graphs. sizes: bytes of tensors, rounded up
+    to multiples of 16.
     """
 
     ops: tuple[Op, ...]
@@ -114,7 +114,7 @@ class OrderProblem:
     def of(graph: Graph, scratch_of: ScratchModel) -> OrderProblem:
         """The problem of a graph with its operators in their present order."""
         graph_outputs = frozenset(graph.outputs)
-        # An input that nobody reads is gone before the first operator runs.
+        # An input that no operator reads is not live when the first operator runs.
         read = {t for t in graph.inputs if t.consumers or t in graph_outputs}
         alive = [t for t in graph.tensors if t.producer is not None or t in read]
         shared = [list(sharings(op)) for op in graph.ops]
@@ -128,7 +128,8 @@ class OrderProblem:
         return OrderProblem(tuple(graph.ops), classes, sizes, graph_outputs, plain)
 
     def dag(self, peaks: dict[Graph, int], input_overlaps_of: InputOverlapRule) -> Dag:
-        """The graph with what `input_overlaps_of` allows. `peaks`: graph -> peak in bytes."""
+        """The graph with the overlaps that `input_overlaps_of` permits. `peaks`: graph -> peak in
+        bytes."""
         nodes: list[Node] = []
         for op, node in zip(self.ops, self.plain.nodes, strict=True):
             body = _body_bytes(op, peaks) if op.graphs else 0
@@ -145,8 +146,8 @@ class OrderProblem:
         return operand in of and result in of and operand not in self.graph_outputs
 
     def _trailing(self, op: Op, node: Node, input_overlaps: list[InputOverlap]) -> Node:
-        """What a result saves that trails its operand by D bytes: the bytes that the two do not
-        need side by side."""
+        """The node with the bytes that a result saves if it overlaps its operand at a distance: the
+        bytes that the two then need less than side by side."""
         saved = _Saved(self.classes, {a.tensor: a.saved for a in node.absorbs})
         for t in input_overlaps:
             operand, result = self.sizes[t.operand], self.sizes[t.result]
@@ -158,21 +159,22 @@ class OrderProblem:
 
 
 def _body_bytes(op: Op, peaks: dict[Graph, int]) -> int:
-    """Bytes that the graphs of a control-flow operator need at least beside its results. While a
-    graph runs, the results of WHILE and IF hold nothing yet, nor do the operands of IF any more:
-    the inputs and outputs of that graph may take their place."""
+    """A lower bound on the bytes that the graphs of a control-flow operator need beside its
+    operands and results. While such a graph runs, the results of WHILE and IF have no contents yet,
+    and the operands of IF are no longer needed: the graph's inputs and outputs may use their
+    memory."""
     most = max((peaks[g] for g in op.called_graphs()), default=0)
     around = {"WHILE": op.outputs, "IF": [*op.operands(), *op.outputs]}.get(op.kind, [])
     return max(most - sum(align_up(planned_bytes(t)) for t in around), 0)
 
 
 def _as_litert_runs(graph: Graph) -> list[list[int]]:
-    """For each operator, those that must stay before it so that LiteRT computes the same as before.
+    """For each operator, the operators that must stay before it so that LiteRT computes the same.
 
-    LiteRT keeps the result of a RESHAPE in its operand's memory, and may then compute element by
-    element in place: another reader of the operand gets other values afterwards than before. Pairs
-    of such operators stay in the file's order, whether that is right or wrong, so that there are no
-    cycles.
+    LiteRT keeps the result of a RESHAPE in its operand's memory, and may then compute an
+    element-wise operator in place: another reader of the operand gets different values before and
+    after that. So pairs of such operators keep the file's order. That holds even where the file's
+    order is itself wrong, so that there are no cycles.
     """
     root_of: dict[Tensor, Tensor] = {}
     members: dict[Tensor, list[Tensor]] = {}
@@ -204,7 +206,7 @@ def _nodes(
     shared: list[list[Sharing]],
     scratch_of: ScratchModel,
 ) -> tuple[Node, ...]:
-    """The operators without input overlaps. `shared`: the sharings of each."""
+    """The operators without input overlaps. `shared`: the sharings of each operator."""
     maker = {s.result: i for i, of_op in enumerate(shared) for s in of_op if is_view(s)}
     safe = _as_litert_runs(graph)
     written = set(_indices(graph.inputs, classes))
@@ -215,7 +217,7 @@ def _nodes(
         effects = has_side_effects(op)
         writes = tuple(c for c in _indices(op.outputs, classes) if c not in written)
         written.update(writes)
-        # Nobody writes the bytes of a view: its readers must be told to wait for it.
+        # No operator writes the bytes of a view, so its readers must be told to wait for its maker.
         views = [maker[t] for t in op.operands() if t in maker]
         nodes.append(
             Node(
@@ -232,10 +234,10 @@ def _nodes(
 
 
 class _Saved:
-    """What the results of an operator may reuse of each class of bytes.
+    """The bytes of each class that the results of an operator may reuse.
 
-    If an operand consists of several classes, each may give all that is saved. That is never too
-    little, so that bounds hold.
+    If an operand consists of several classes, each is credited with the full saving. That is never
+    too little, so that lower bounds hold.
     """
 
     def __init__(self, classes: ByteClasses, saved: dict[int, int]) -> None:
@@ -250,15 +252,15 @@ class _Saved:
         return tuple(Absorb(t, b) for t, b in self._saved.items() if b > 0)
 
     def spans_classes(self, op: Op) -> bool:
-        """Whether an operand lies in several classes, which are then not exclusive."""
+        """Whether an operand consists of several classes; then these are not exclusive."""
         return any(len(self._classes.of.get(t, ())) > 1 for t in op.operands())
 
 
 def _absorbs(
     op: Op, shared: list[Sharing], classes: ByteClasses, graph_outputs: frozenset[Tensor]
 ) -> tuple[tuple[Absorb, ...], bool]:
-    """What the results of `op` may reuse of an operand that dies there, and whether of one
-    operand only. A result in place saves the smaller of both tensors."""
+    """What the results of `op` may reuse of operands that die at it, and whether they may reuse
+    only one operand. A result in place saves the smaller of both tensors."""
     usable = [
         s
         for s in shared

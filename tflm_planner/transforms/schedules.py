@@ -1,6 +1,6 @@
 """Orders and plans that are found in tenths of a second, for models that are made by the hundred.
 
-The search for tiles and the final planner share them, so that both give a model the same order.
+The search for tiles and the final planner share this module, so that both use the same order.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from tflm_planner.memory.order import best_order
 from tflm_planner.transforms.reorder import OrderSearch
 
 Schedule = Literal["file", "rpo", "best"]
-"""The order that the file has, reverse post-order, or that of a short search."""
+"""The file's order, reverse post-order, or the result of a short search."""
 _STATES = 1_500
-"""States of the search for an order of tiles: few searches end later, and an evaluation takes
-milliseconds."""
+"""Limit of states of the search for an order of tiles: few searches need more, and an evaluation
+takes milliseconds."""
 SCHEDULE_STATES = 20_000
-"""States of the search for an order that is looked for once: of the model before it is tiled, and
-of one that was planned before. 60,000: the same orders of nine networks of the zoo and of the ten
-graphs of `tests/memory/network_dags`, and 4 of the 23 s of planning MobileNetV2 1.0@224 in tiles
-for nothing; 5,000: the peaks of two random graphs +9 and +14 %."""
+"""Limit of states of the search for an order that is searched only once: that of a model before it
+is tiled, and of one that was planned before. 60,000: the same orders of nine networks of the zoo
+and of the ten graphs of `tests/memory/network_dags`, so that 4 of the 23 s of planning
+MobileNetV2 1.0@224 in tiles are wasted; 5,000: the peaks of two random graphs are
+9 and 14 % higher."""
 
 
 class Effort(IntEnum):
-    """How long to look for a plan. Members compare by their rounds of packing."""
+    """How much effort to spend on a plan. Members compare by their rounds of packing."""
 
     FIRST_FITS = 0
-    """Milliseconds."""
+    """Takes milliseconds."""
     CLIMB = DEFAULT_PACK_BUDGET.rounds
-    """Tens of milliseconds."""
+    """Takes tens of milliseconds."""
     CAREFUL = 12 * DEFAULT_PACK_BUDGET.rounds
-    """Tenths of a second."""
+    """Takes tenths of a second."""
 
     @property
     def rounds(self) -> int:
-        """Rounds of packing, as compiled code takes them."""
+        """Rounds of packing, as a plain integer, which compiled code needs."""
         return int(self)
 
 
@@ -51,5 +52,5 @@ class PlanRecipe:
 
 
 def quick_order(schedule: Schedule, states: int = _STATES) -> OrderSearch:
-    """The search for such an order."""
+    """A search for the order that `schedule` names."""
     return partial(best_order, method=schedule, budget=OrderBudget(segment_states=states))

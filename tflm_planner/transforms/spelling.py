@@ -7,16 +7,17 @@
 
 A 1x1 convolution reads no neighbouring pixels: each pixel's sums are the same, in the same order,
 wherever the pixel lies. So its images may be cut into rows of n pixels, as a batch of images of
-height 1. In one row a stride in height changes nothing, and one pixel under the window leaves
-nothing to dilate: every spelling has the same bits.
+height 1. In a single row a stride in height changes nothing, and a window of one pixel has nothing
+to dilate: every spelling computes the same bits.
 
-But CMSIS-NN's wrapper looks at stride and dilation. Plain, it takes `arm_convolve_1x1_s8_fast`: one
-product of all pixels, output channels outermost, so that the whole input is read to the end and no
-overlap is safe. With a stride it takes `arm_convolve_1x1_s8`: the same product row by row, so that
-results may lie a row behind their operand; each row sums up the weights again, 1/n of the work.
-With a dilation it takes `arm_convolve_s8`: pixel by pixel, with scratch, slower. Source: CMSIS-NN
-99f736a, arm_convolve_wrapper_s8.c. Both shapes of a tensor are the same bytes: in the TFLM dialect
-the RESHAPEs go. This module must not judge which spelling pays.
+But CMSIS-NN's wrapper chooses the kernel by stride and dilation. Without either it calls
+`arm_convolve_1x1_s8_fast`: one product of all pixels with output channels as the outermost loop, so
+that the whole input is read until the end and no overlap is safe. With a stride it calls
+`arm_convolve_1x1_s8`: the same product row by row, so that results may lie one row below their
+operand; each row sums the weights again, which adds 1/n of the work. With a dilation it calls
+`arm_convolve_s8`: pixel by pixel, with scratch, slower. Source: CMSIS-NN 99f736a,
+arm_convolve_wrapper_s8.c. Both shapes of a tensor are the same bytes, so the TFLM dialect drops the
+RESHAPEs. This module must not judge which spelling is worthwhile.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _STRIDE = 2
 
 
 class Unspellable(Enum):
-    """Why an operator cannot be spelled otherwise."""
+    """The reason why an operator cannot be spelled otherwise."""
 
     KIND = "only convolutions that TFLM computes as windows are spelled otherwise"
     WINDOW = "its window is more than one pixel, or has a stride, a dilation or groups"
@@ -49,7 +50,7 @@ class Unspellable(Enum):
 
 
 class SpellingRefusedError(TransformRefusedError):
-    """Why an operator keeps its spelling; the text follows "not spelled otherwise: "."""
+    """The reason why an operator keeps its spelling; the text follows "not spelled otherwise: "."""
 
     prefix = "not spelled otherwise"
 
@@ -60,8 +61,8 @@ class SpellingRefusedError(TransformRefusedError):
 
 @dataclass(frozen=True, order=True)
 class Spelling:
-    """Another way to write an operator of the main graph: at position `op`; "rows" of
-    `pixels` pixels, or "dilated"."""
+    """Another way to write the operator of the main graph at position `op`: in "rows" of `pixels`
+    pixels, or "dilated"."""
 
     op: int
     kind: SpellingKind
@@ -69,14 +70,14 @@ class Spelling:
 
     @property
     def ops(self) -> tuple[int, ...]:
-        """The position, as those of a region."""
+        """The position, in the form of a region."""
         return (self.op,)
 
 
 @dataclass(frozen=True)
 class Respell:
-    """Writes operators in other spellings; where that is impossible, the operator stays as it is,
-    with a note."""
+    """Writes operators in other spellings; an operator for which that is impossible stays
+    unchanged, with a note."""
 
     spellings: Sequence[Spelling]
 
@@ -85,7 +86,7 @@ class Respell:
         return [result.note for result in self.rewrite(model)]
 
     def rewrite(self, model: Model) -> list[RegionResult[Spelling]]:
-        """What became of each spelling, in their order."""
+        """The outcome of each spelling, in their order."""
 
         def write(spelling: Spelling, ops: list[Op]) -> str:
             (op,) = ops
@@ -96,13 +97,14 @@ class Respell:
 
 
 def spell(model: Model, op: Op, spelling: Spelling) -> Op:
-    """The operator of the main graph in that spelling, with tensors of its own, to ask what its
-    kernel would do. The model is not changed. Raises SpellingRefusedError."""
+    """The operator of the main graph in that spelling, with its own tensors, so that the properties
+    of its kernel can be computed. The model is not changed. Raises SpellingRefusedError."""
     return _SpellingWriter(model, model.main, op, spelling).write()
 
 
 def pixels_of(op: Op) -> int:
-    """Pixels of the images that an operator can be spelled for; raises SpellingRefusedError."""
+    """Number of pixels, over all images, of an operator that can be spelled otherwise; else raises
+    SpellingRefusedError."""
     window = window_of(op) if op.kind == SPELLABLE else None
     if window is None:
         raise SpellingRefusedError(Unspellable.KIND)
@@ -124,14 +126,14 @@ def _describe(spelling: Spelling) -> str:
 
 
 class _SpellingWriter:
-    """Writes one operator otherwise."""
+    """Writes one operator in another spelling."""
 
     def __init__(self, model: Model, graph: Graph, op: Op, spelling: Spelling) -> None:
         self._op, self._spelling, self._draft = op, spelling, Draft(model, graph)
         self._pixels = pixels_of(op)
 
     def write(self) -> Op:
-        """The operator alone, drafted."""
+        """The drafted operator, without RESHAPEs."""
         op, (data, *constants), (result,) = self._op, self._op.inputs, self._op.outputs
         assert data is not None
         if self._spelling.kind == "dilated":
@@ -141,7 +143,7 @@ class _SpellingWriter:
         return self._draft.clone(op, [rows[0], *constants], [rows[1]], stride_h=_STRIDE)
 
     def replace(self) -> None:
-        """Put it in place of the old one, between RESHAPEs where its tensors have other shapes."""
+        """Replace the old operator by it, with RESHAPEs if its tensors have other shapes."""
         written = self.write()
         drafted, (data, result) = self._draft.ops, (self._op.inputs[0], self._op.outputs[0])
         assert data is not None and written.inputs[0] is not None

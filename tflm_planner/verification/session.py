@@ -60,7 +60,7 @@ class Child:
         try:
             write_frame(self._process.stdin, values)
         except OSError as error:
-            raise RuntimeFailureError(self._epitaph()) from error
+            raise RuntimeFailureError(self._how_it_ended()) from error
 
     def receive(self) -> Any:
         """The next answer. Raises RuntimeFailureError if there is none, RuntimeTimeoutError if it
@@ -72,12 +72,12 @@ class Child:
             message = f"no answer within {self._limit:.0f} s"
             raise RuntimeTimeoutError(message) from None
         if answer is None:
-            raise RuntimeFailureError(self._epitaph())
+            raise RuntimeFailureError(self._how_it_ended())
         if isinstance(answer, Failure):
             raise RuntimeFailureError(f"{answer.reason}{self._last_words()}")
         return answer
 
-    def _epitaph(self) -> str:
+    def _how_it_ended(self) -> str:
         code = self._process.wait()
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"the runtime ended the process ({how}){self._last_words()}"

@@ -13,7 +13,7 @@ MOST_MACS = 3_000_000_000
 """About 20 s of reference kernels, at 150 million per second."""
 _MACS_A_BYTE = 4
 """The cost of making, moving and comparing one byte of activations, in multiply-accumulates."""
-_MOST_BYTES, _FREE_BYTES, _BYTES_A_BYTE = 1 << 28, 1 << 24, 64
+_MOST_BYTES, _FREE_BYTES, _ACTIVATION_BYTES_PER_FILE_BYTE = 1 << 28, 1 << 24, 64
 """Limits on the bytes of all activations: the largest limit, the limit for any file, and what each
 byte of the file adds. A file of a kilobyte can declare tensors of gigabytes, which a runtime is not
 asked to hold."""
@@ -32,7 +32,7 @@ def why_unfit(model: Model, runtime: str) -> str | None:
     """Why it is pointless to run the model on this runtime; None if it is not."""
     if not can_make_values(model.main):
         return "no values can be made for its inputs"
-    most = min(_FREE_BYTES + _BYTES_A_BYTE * model.file_size, _MOST_BYTES)
+    most = min(_FREE_BYTES + _ACTIVATION_BYTES_PER_FILE_BYTE * model.file_size, _MOST_BYTES)
     if (size := _activations(model)) > most:
         return (
             f"its activations of {size:,} bytes are too large to be run here ({most:,} for a file "

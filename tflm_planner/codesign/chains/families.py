@@ -39,7 +39,7 @@ def divisible(width: float, divisor: int = 8) -> int:
     return rounded + divisor if rounded < 0.9 * width else rounded
 
 
-class Growing:
+class ChainBuilder:
     """Collects the layers of a chain. Each new layer reads the channels of the one before it."""
 
     def __init__(self, channels: int) -> None:
@@ -105,7 +105,7 @@ class Growing:
         self.layers.append(Layer("softmax"))
 
 
-def _chain(name: str, image: Shape, grown: Growing) -> Chain:
+def _chain(name: str, image: Shape, grown: ChainBuilder) -> Chain:
     return Chain(name, image, tuple(grown.layers))
 
 
@@ -115,7 +115,7 @@ _V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) *
 
 
 def _mobilenet_v1(side: int, width: float, _: int, classes: int) -> Chain:
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(max(1, int(32 * width)), (3, 3), 2, "relu")
     for filters, stride in _V1:
         grown.depthwise(3, stride, "relu")
@@ -130,7 +130,7 @@ _V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1)
 
 
 def _mobilenet_v2(side: int, width: float, _: int, classes: int) -> Chain:
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(divisible(32 * width), (3, 3), 2, "relu6")
     for expansion, filters, blocks, first in _V2:
         for block in range(blocks):
@@ -148,7 +148,7 @@ _V3_SMALL = ((None, 16, 2), (72 / 16, 24, 2), (88 / 24, 24, 1), (4, 40, 2), (6, 
 
 
 def _mobilenet_v3_small(side: int, width: float, _: int, classes: int) -> Chain:
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(16, (3, 3), 2, "relu")
     for expansion, filters, stride in _V3_SMALL:
         wide = grown.channels if expansion is None else divisible(grown.channels * expansion)
@@ -173,7 +173,7 @@ _MCUNET = (
 
 
 def _mcunet_like(side: int, width: float, _: int, classes: int) -> Chain:
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(divisible(16 * width), (3, 3), 2, "relu6")
     grown.bottleneck(grown.channels, divisible(8 * width), 3, 1, "relu6")
     for filters, first, expansions, kernels in _MCUNET:
@@ -186,7 +186,7 @@ def _mcunet_like(side: int, width: float, _: int, classes: int) -> Chain:
 
 
 def _ds_cnn(frames: int, width: float, depth: int, classes: int) -> Chain:
-    grown, channels = Growing(1), divisible(64 * width, 4)
+    grown, channels = ChainBuilder(1), divisible(64 * width, 4)
     grown.conv(channels, (10, 4), 2, "relu")
     for _ in range(depth):
         grown.depthwise(3, 1, "relu")
@@ -196,7 +196,7 @@ def _ds_cnn(frames: int, width: float, depth: int, classes: int) -> Chain:
 
 
 def _resnet(side: int, width: float, depth: int, classes: int) -> Chain:
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(divisible(16 * width), (3, 3), 1, "relu")
     for stage in range(3):
         out = divisible(16 * width) << stage

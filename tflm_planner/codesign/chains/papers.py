@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tflm_planner.codesign.chains.chain import Chain, Layer
-from tflm_planner.codesign.chains.families import FAMILIES, Growing
+from tflm_planner.codesign.chains.families import FAMILIES, ChainBuilder
 
 
 def resnet34() -> Chain:
@@ -48,7 +48,7 @@ def densenet121() -> Chain:
 
 def densenet_mini() -> Chain:
     """A DenseNet of three blocks of four layers for 64x64."""
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(32, (3, 3), activation="relu")
     _dense_blocks(grown, (4, 4, 4), 16)
     grown.classify(10)
@@ -59,7 +59,7 @@ def yolo_like() -> Chain:
     """The backbone of YOLOv5n for 256x256 without its last pools, and one of its heads. It has
     blocks of two concatenated branches, and a value that is upsampled and concatenated with an
     earlier one. ReLU replaces SiLU."""
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(16, (6, 6), 2, "relu")
     lengths: list[int] = []
     for out, blocks in ((32, 1), (64, 2), (128, 3), (256, 1)):
@@ -92,16 +92,16 @@ NETWORKS: dict[str, Callable[[], Chain]] = {
 }
 
 
-def _stem(side: int) -> Growing:
+def _stem(side: int) -> ChainBuilder:
     """The first convolution and pool of networks for ImageNet."""
     assert side % 4 == 0, "two strides"
-    grown = Growing(3)
+    grown = ChainBuilder(3)
     grown.conv(64, (7, 7), 2, "relu")
     grown.layers.append(Layer("max_pool", (3, 3), 2))
     return grown
 
 
-def _dense_blocks(grown: Growing, sizes: tuple[int, ...], growth: int) -> None:
+def _dense_blocks(grown: ChainBuilder, sizes: tuple[int, ...], growth: int) -> None:
     """Append dense blocks, each of whose layers concatenates its operand and its result. A
     transition follows each block but the last."""
     for block, size in enumerate(sizes):
@@ -118,7 +118,7 @@ def _dense_blocks(grown: Growing, sizes: tuple[int, ...], growth: int) -> None:
             grown.layers.append(Layer("average_pool", (2, 2), 2))
 
 
-def _c3(grown: Growing, out: int, blocks: int, *, adds: bool) -> None:
+def _c3(grown: ChainBuilder, out: int, blocks: int, *, adds: bool) -> None:
     """Append a C3 block: a branch of bottlenecks and a branch of one 1x1 convolution, concatenated,
     then a 1x1 convolution. adds: whether the bottlenecks have skips."""
     half, start = out // 2, len(grown.layers)

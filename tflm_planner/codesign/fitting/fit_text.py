@@ -107,8 +107,8 @@ def _counts(rung: RungResult) -> str:
     label = LABELS[rung.kind]
     searched = "searched" if rung.kind in ("tiles", "more operators") else "planned"
     parts = [
-        f"{rung.of_flash} ruled out by flash",
-        f"{rung.of_floor} by their fattest operator",
+        f"{rung.ruled_out_by_flash} ruled out by flash",
+        f"{rung.ruled_out_by_bound} by their fattest operator",
         f"{rung.tried} {searched}",
     ]
     unsearched = [f"{rung.left} not searched, which may fit"] if rung.left else []

@@ -95,7 +95,9 @@ def fits_to_json(fits: Fits, folder: Path | None = None) -> dict[str, Any]:
 
 def _rung(rung: RungResult, fits: Fits, folder: Path | None) -> FitRungJson:
     best = None if rung.best is None else _network(rung.best, fits, folder)
-    return FitRungJson(rung.kind, best, rung.of_flash, rung.of_floor, rung.tried, rung.left)
+    return FitRungJson(
+        rung.kind, best, rung.ruled_out_by_flash, rung.ruled_out_by_bound, rung.tried, rung.left
+    )
 
 
 def _network(figure: VariantOutcome, fits: Fits, folder: Path | None) -> NetworkJson:

@@ -29,7 +29,7 @@ from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_fir
 from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.report.document import RungKind
 from tflm_planner.support.errors import PlannerError
-from tflm_planner.support.interrupts import heeding
+from tflm_planner.support.interrupts import stop_on_ctrl_c
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
@@ -62,14 +62,15 @@ class VariantOutcome:
 @dataclass(frozen=True, slots=True)
 class RungResult:
     """The result of one rung. best: the largest variant that fits, if it is larger than those of
-    the rungs before; else None. of_flash, of_floor: how many larger variants were ruled out without
-    a plan, by their parameters or by a lower bound of the head. tried: how many variants were
-    computed. left: how many larger variants were not searched."""
+    the rungs before; else None. ruled_out_by_flash, ruled_out_by_bound: how many
+    larger variants were ruled out without a plan, by their parameters or by a lower bound of the
+    head. tried: how many variants were computed. left: how many larger variants were not
+    searched."""
 
     kind: RungKind
     best: VariantOutcome | None
-    of_flash: int
-    of_floor: int
+    ruled_out_by_flash: int
+    ruled_out_by_bound: int
     tried: int
     left: int = 0
 
@@ -99,7 +100,7 @@ def fit(
     then."""
     stop = stop or Stop()
     try:
-        with heeding(stop):
+        with stop_on_ctrl_c(stop):
             fitting = _Fitting(variants, limits, say, stop)
             rungs = fitting.rungs()
     finally:
@@ -109,7 +110,7 @@ def fit(
         figure.bound == "at least" for figure in figures
     )
     refused = tuple(f"refused: {words}" for words in sorted(fitting.refused))
-    too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].of_flash)
+    too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].ruled_out_by_flash)
     notes = (*stop.notes, *too_heavy, *doubts, *refused)
     return Fits(family, limits, len(variants), rungs, figures, notes)
 
@@ -149,16 +150,18 @@ class _Fitting:
 
     def _descend(self, kind: RungKind) -> RungResult:
         """Try every possible variant, the largest first, until one fits."""
-        possible, of_flash, of_floor = self._larger(kind)
+        possible, ruled_out_by_flash, ruled_out_by_bound = self._larger(kind)
         for tried, variant in enumerate(possible):
             if self.stop.is_over:
-                return RungResult(kind, None, of_flash, of_floor, tried, len(possible) - tried)
+                return RungResult(
+                    kind, None, ruled_out_by_flash, ruled_out_by_bound, tried, len(possible) - tried
+                )
             self.say(f"{kind}: {variant.name}, {tried + 1} of at most {len(possible)}")
             figure = self._figure(variant, kind)
             if figure is not None and self._fits(figure):
                 above = self._above(variant, kind)
                 return RungResult(kind, self._take(figure), *above, tried + 1)
-        return RungResult(kind, None, of_flash, of_floor, len(possible))
+        return RungResult(kind, None, ruled_out_by_flash, ruled_out_by_bound, len(possible))
 
     def _above(self, variant: Variant, kind: RungKind) -> tuple[int, int]:
         """Make this variant the best so far. Returns how many larger variants the flash and the
@@ -169,7 +172,7 @@ class _Fitting:
     def _bisect(self, kind: RungKind) -> RungResult:
         """Search a few of the possible variants, chosen by bisection on the bytes of their largest
         operator."""
-        possible, of_flash, of_floor = self._larger(kind)
+        possible, ruled_out_by_flash, ruled_out_by_bound = self._larger(kind)
         pool, best, searched = possible, None, set[str]()
         low = float(self.limits.arena_limit)
         high = float(max((v.floors.plan for v in pool), default=0))
@@ -187,9 +190,9 @@ class _Fitting:
                 high = min(high, max(low, variant.floors.plan))
                 pool = [v for v in pool if not _is_as_large(v, variant)]
         if best is not None:
-            of_flash, of_floor = self._above(best.variant, kind)
+            ruled_out_by_flash, ruled_out_by_bound = self._above(best.variant, kind)
         left = sum(v.size.macs > self.most and v.name not in searched for v in possible)
-        return RungResult(kind, best, of_flash, of_floor, len(searched), left)
+        return RungResult(kind, best, ruled_out_by_flash, ruled_out_by_bound, len(searched), left)
 
     def _lean(self) -> RungResult:
         """Evaluate the plans that were made before on lean firmware, without a further search."""
@@ -197,8 +200,10 @@ class _Fitting:
         fitting = [f for f in larger if self._fits(f) and f.variant.size.macs > self.most]
         best = max(fitting, key=lambda f: (f.variant.size.macs, -f.slowdown), default=None)
         tried = sum(f.variant.size.macs > self.most for f in larger)
-        _, of_flash, of_floor = self._larger("lean")
-        return RungResult("lean", best and self._take(best), of_flash, of_floor, tried)
+        _, ruled_out_by_flash, ruled_out_by_bound = self._larger("lean")
+        return RungResult(
+            "lean", best and self._take(best), ruled_out_by_flash, ruled_out_by_bound, tried
+        )
 
     def _fits(self, figure: VariantOutcome) -> bool:
         return self.limits.fits(figure.arena, figure.file_bytes)

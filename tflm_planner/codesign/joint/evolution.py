@@ -69,10 +69,10 @@ class DrawnNetwork:
 
 @dataclass
 class SearchHistory:
-    """All networks drawn, in order. again: how many of them had been drawn before."""
+    """All networks drawn, in order. duplicates: how many of them had been drawn before."""
 
     candidates: list[DrawnNetwork] = field(default_factory=list[DrawnNetwork])
-    again: int = 0
+    duplicates: int = 0
 
     @property
     def scored(self) -> list[DrawnNetwork]:
@@ -87,7 +87,7 @@ class SearchHistory:
 
 
 @dataclass
-class Judging:
+class Judge:
     """Decides with an engine whether networks fit. Verdicts are kept in a store, if there is
     one."""
 
@@ -117,9 +117,7 @@ class Judging:
         return None if text is None else MemoryVerdict(**json.loads(text))
 
 
-def search(
-    judging: Judging, score: Score, options: EvolutionOptions, say: Progress
-) -> SearchHistory:
+def search(judging: Judge, score: Score, options: EvolutionOptions, say: Progress) -> SearchHistory:
     """Draw, judge and score networks until as many were drawn, or scored, as `options` allows."""
     random = np.random.default_rng(options.seed)
     history, accuracies = SearchHistory(), dict[Genes, DrawnNetwork]()
@@ -129,7 +127,7 @@ def search(
         children = list(_children(judging.space, parents, accuracies, number, options, random))
         for genes, verdict in zip(children, judging.verdicts(children), strict=True):
             known = accuracies.get(genes)
-            history.again += known is not None
+            history.duplicates += known is not None
             accuracy = known.accuracy if known is not None else None
             if known is None and verdict.fits:
                 accuracy = score(genes)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
-from tflm_planner.codesign.chains.families import Growing, divisible
+from tflm_planner.codesign.chains.families import ChainBuilder, divisible
 
 Genes = tuple[int, ...]
 _WIDTH_STEP = 4
@@ -137,7 +137,7 @@ class Member:
 
     def chain(self) -> Chain:
         """The network as a chain."""
-        grown = Growing(self.space.channels)
+        grown = ChainBuilder(self.space.channels)
         grown.conv(self.space.stem, (3, 3), 1, "relu6")
         for stage in self.stages:
             for block, (kernel, expansion) in enumerate(stage.blocks):

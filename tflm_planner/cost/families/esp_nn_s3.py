@@ -1,9 +1,9 @@
 """Which loops ESP-NN's vector kernels run on an ESP32-S3, as counts of loop bodies.
 
     conv        row by row of the window, 16 products at once; weights are summed at every call,
-                rows that fill no vectors and inputs with padding are copied first
+                rows that are no multiple of a vector and inputs with padding are copied first
     window      rows shorter than a vector: the filter and then each window are copied
-    pointwise   1x1: eight pixels at once, turned so that each lane holds one
+    pointwise   1x1: eight pixels at once, transposed so that each lane has one pixel
     depthwise   16 channels at once; or 8, on copies of input and filter as int16
     dense       16 products at once; weights are summed for every row
     add, mul    eight elements at once
@@ -60,7 +60,7 @@ def _shape_of(w: WindowCounts) -> ConvShape:
 
 
 def _pointwise(w: WindowCounts) -> Counts:
-    """Eight pixels at a time, then one by one; the filter is read where it lies."""
+    """Eight pixels at a time, then one by one; the filter is not copied."""
     pixels, (depth, channels) = w.input[0] * w.input[1], w.channels
     eights, odd = w.batch * (pixels // _HALF), w.batch * (pixels % _HALF)
     steps, rest = divmod(depth, _HALF)
@@ -73,7 +73,7 @@ def _pointwise(w: WindowCounts) -> Counts:
 
 
 def _window(w: WindowCounts) -> Counts:
-    """Filters that are copied and summed, then windows that are copied."""
+    """Copying and summing the filters, then copying the windows."""
     outputs = w.pixels * w.channels[1]
     return {
         "weight": w.batch * w.channels[1] * w.column, "filter": w.batch * w.channels[1],
@@ -83,7 +83,7 @@ def _window(w: WindowCounts) -> Counts:
 
 
 def _rows(w: WindowCounts, shape: ConvShape) -> Counts:
-    """Filters that are summed and, if need be, copied; inputs that are padded; then products."""
+    """Summing the filters and, if needed, copying them; padding the inputs; then the products."""
     row = max(w.kernel[1] * w.channels[0], 1)
     rows, steps = w.channels[1] * w.kernel[0], align_up(row, _LANES) // _LANES - 1
     is_copied = row % _LANES != 0
@@ -98,7 +98,7 @@ def _rows(w: WindowCounts, shape: ConvShape) -> Counts:
 
 
 def _padded(w: WindowCounts, shape: ConvShape) -> Counts:
-    """The input copied element by element, and filled around, where windows reach beyond it."""
+    """Copying the input element by element into a padded one, if windows reach beyond it."""
     beyond = max(shape.beyond[0], 0), max(shape.beyond[1], 0)
     margins = (2 * w.pad[0], 2 * w.pad[1]) if any(w.pad) else beyond
     if not any(margins):
@@ -133,8 +133,8 @@ def _sixteen(w: WindowCounts, shape: ConvShape, depth: int) -> Counts:
 
 
 def _widened_channels(w: WindowCounts, shape: ConvShape) -> Counts:
-    """The same for other multiples of eight, with channels added on the way in and taken away
-    on the way out, pixel by pixel."""
+    """The same for other multiples of eight: pixel by pixel, channels are added to the input before
+    and removed from the result after."""
     depth = align_up(w.channels[0], _LANES)
     pixels_in = w.batch * w.input[0] * w.input[1]
     return {
@@ -145,8 +145,8 @@ def _widened_channels(w: WindowCounts, shape: ConvShape) -> Counts:
 
 
 def _eight(w: WindowCounts) -> Counts:
-    """Eight results at a time, on filter and input as int16; channels that fill no vector are
-    rounded up, element by element, unless each has several results."""
+    """Eight results at a time, with filter and input as int16; the number of channels is rounded up
+    to eight by copying element by element, unless each channel has several results."""
     (depth, channels), elements = w.channels, w.batch * w.input[0] * w.input[1] * w.channels[0]
     fills = channels > depth or channels % _HALF == 0
     eights = align_up(channels, _HALF) // _HALF

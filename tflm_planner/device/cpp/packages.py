@@ -28,7 +28,7 @@ _RELEASE = re.compile(r"(esp32\w*)/esp-nn-(\d+\.\d+\.\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class PackageOf:
+class PackageContents:
     """The contents of a package. names: names of the model. target: the target of its arena
     size."""
 
@@ -51,7 +51,7 @@ class PackageOf:
         return self.names.file("model_data.cpp")
 
 
-def _arduino(of: PackageOf) -> Mapping[str, str]:
+def _arduino(of: PackageContents) -> Mapping[str, str]:
     rows = {
         "name": f"{of.names.snake}_model",
         "version": VERSION,
@@ -67,7 +67,7 @@ def _arduino(of: PackageOf) -> Mapping[str, str]:
     return {"library.properties": "".join(f"{key}={value}\n" for key, value in rows.items())}
 
 
-def _platformio(of: PackageOf) -> Mapping[str, str]:
+def _platformio(of: PackageContents) -> Mapping[str, str]:
     manifest = {
         "name": f"{of.names.snake}_model",
         "version": VERSION,
@@ -81,7 +81,7 @@ def _platformio(of: PackageOf) -> Mapping[str, str]:
     return {"library.json": json.dumps(manifest, indent=2) + "\n"}
 
 
-def _esp_idf(of: PackageOf) -> Mapping[str, str]:
+def _esp_idf(of: PackageContents) -> Mapping[str, str]:
     chip = of.target.id.split("/")[0]
     release = _RELEASE.match(of.target.id)
     manifest = [f'version: "{VERSION}"', f'description: "{of.about}"']
@@ -96,7 +96,7 @@ def _esp_idf(of: PackageOf) -> Mapping[str, str]:
     return {"CMakeLists.txt": build, "idf_component.yml": "\n".join(manifest) + "\n"}
 
 
-def _zephyr(of: PackageOf) -> Mapping[str, str]:
+def _zephyr(of: PackageContents) -> Mapping[str, str]:
     name = f"{of.names.snake}_model"
     option = name.upper()
     module = f"name: {name}\nbuild:\n  cmake: zephyr\n  kconfig: zephyr/Kconfig\n"
@@ -117,7 +117,7 @@ def _zephyr(of: PackageOf) -> Mapping[str, str]:
     }
 
 
-_WRITERS: Mapping[str, Callable[[PackageOf], Mapping[str, str]]] = {
+_WRITERS: Mapping[str, Callable[[PackageContents], Mapping[str, str]]] = {
     "arduino": _arduino,
     "platformio": _platformio,
     "esp-idf": _esp_idf,
@@ -133,5 +133,5 @@ def packages(kinds: str, names: CppNames, target: Target) -> dict[str, str]:
     for kind in filter(None, (word.strip() for word in kinds.split(","))):
         if kind not in _WRITERS:
             raise UsageError(f"--package {kind!r} is unknown; choose from {', '.join(_WRITERS)}")
-        texts |= _WRITERS[kind](PackageOf(names, target))
+        texts |= _WRITERS[kind](PackageContents(names, target))
     return texts

@@ -24,8 +24,8 @@ def time_model(
 ) -> tuple[Spread, tuple[OperatorTime, ...], list[str]]:
     """Latency of the model and of its operators over several runs after a warm-up, and notes on
     operators that could not be timed."""
-    runs, seconds = time_runs(board, model, seed, count), board.says.tick_hz
-    totals = spread([[run[0]] for run in runs], seconds)
+    runs, ticks_per_second = time_runs(board, model, seed, count), board.says.tick_hz
+    totals = spread([[run[0]] for run in runs], ticks_per_second)
     begun = events(model)
     counted = min(len(run) for run in runs) - 1
     if counted == 0:
@@ -35,7 +35,7 @@ def time_model(
     if counted < len(begun):
         note = f"operators not shown: the log holds {counted} of the {len(begun)} that run"
         return totals, (), [note]
-    return totals, tuple(_operators(runs, begun, model, latency, seconds)), []
+    return totals, tuple(_operators(runs, begun, model, latency, ticks_per_second)), []
 
 
 def time_runs(board: BoardClient, model: Model, seed: int, count: int) -> list[list[int]]:

@@ -1,12 +1,12 @@
-"""Items as arrays, for searches that plan hundreds of candidates.
+"""The conflicts of items as arrays, for searches that plan hundreds of candidates.
 
-    starts   0       2    3         6          a stretch of the entries for each item: the others
-    other    1   3 | 0  | 3  0  1 |            that it must not collide with, and what is
-    low     -8 -16 |-4  | ..                   forbidden of `offset[other] - offset`
-    high     4   4 | 8  | ..
+    starts   0       2    3         6          the entries of item k are starts[k] .. starts[k + 1]:
+    other    1   3 | 0  | 3  0  1 |            another item that it must not collide with, and the
+    low     -8 -16 |-4  | ..                   open interval ]low, high[ that is forbidden for
+    high     4   4 | 8  | ..                   `offset[other] - offset[k]`
 
-It has the entries of `conflicts_of`, in the same order, and computes them in a tenth of the time.
-It knows integers only; it is imported lazily, as `exact_kernel` is.
+The entries and their order are those of `conflicts_of`; computing them takes a tenth of the time.
+The module knows integers only. It is imported lazily, like `exact_kernel`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from tflm_planner.memory.problem import Problem
 
 @dataclass(frozen=True)
 class Arrays:
-    """For each item its height, first start, last end, sum of bytes times steps, and number of
-    items with which it must not collide (degrees); what is forbidden: see the module. leads: 1 for
-    the first entry of each pair, in each direction, else 0."""
+    """starts, other, low, high: see the module. leads: 1 for the first entry of a pair of items (in
+    each direction), else 0. Then for each item: its height, its first start (begins), its last end,
+    the sum of bytes times steps of its buffers, and the number of items that it conflicts with
+    (degrees)."""
 
     starts: Ints
     other: Ints
@@ -62,7 +63,7 @@ class Arrays:
         return Arrays(starts, other, low, high, leads, heights, begins, ends, areas, degrees)
 
     def orders(self) -> Iterator[Ints]:
-        """The orders of `GreedyPlacer.orders`."""
+        """The same orders as those of `GreedyPlacer.orders`."""
         heights, begins, ends = self.heights, self.begins, self.ends
         weights = np.append(self.leads * heights[self.other], 0)
         near = np.add.reduceat(weights, self.starts[:-1]) * (self.degrees > 0)
@@ -80,7 +81,7 @@ def _ints(values: tuple[int, ...]) -> Ints:
 
 
 def _buffers(problem: Problem) -> tuple[Ints, Ints, Ints]:
-    """Sizes, starts and ends of the buffers."""
+    """The sizes, starts and ends of all buffers."""
     table = np.array([(b.size, b.start, b.end) for b in problem.buffers], np.int64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
 
@@ -88,8 +89,9 @@ def _buffers(problem: Problem) -> tuple[Ints, Ints, Ints]:
 def _list_conflicts(
     problem: Problem, owner: Ints, shift: Ints, size: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """For each entry: item, other item, forbidden interval of the difference of their offsets,
-    number of the pair. Sorted by item, then by when the pair turns up, then by interval."""
+    """For each entry: the item, the other item, the forbidden interval (low, high) of
+    `offset[other] - offset[item]`, and the number of the pair. Sorted by item, then by the number
+    of the pair, then by interval."""
     counts = [0, *map(len, problem.neighbours)]
     near = np.fromiter(chain.from_iterable(problem.neighbours), np.int64, sum(counts))
     permits = np.array(

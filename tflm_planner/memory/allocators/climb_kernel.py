@@ -1,7 +1,7 @@
 """The compiled hill climb over placement orders; `climbing` calls it.
 
-    order    a  b  c  d  e          the item at the peak, or one that it rests on, is placed before
-                <-----|             a neighbour; what is placed before both stays where it is
+    order    a  b  c  d  e          the item at the peak, or an item that supports it, is placed
+                <-----|             before a neighbour; the items before both keep their offsets
 
 It knows arrays of integers only, and no clock. All compiled functions of the climb stay in this
 file, because numba compiles a function anew when its own file changes, but not when the file of a
@@ -17,22 +17,22 @@ import numpy as np
 from tflm_planner.memory.allocators.machine_code import Ints, compiled, compiled_in_place, int64
 
 _ROUNDS_TO_RESTART = 30
-"""Rounds without progress after which the climb restarts. Twenty problems of large networks in
-tiles and loops come to 9.3 % above the bytes that live together at most; with 15, 60, 120 and 240
-rounds to 9.8, 10.3, 10.9 and 11.5 %. With twelve times the rounds 30 to 240 are equal within 0.2
-%. Sixty random problems are 0.06 % above either way."""
+"""After this many rounds without progress the climb restarts. Twenty problems of large networks in
+tiles and loops end 9.3 % above the largest sum of live bytes; with 15, 60, 120 and 240 rounds they
+end 9.8, 10.3, 10.9 and 11.5 % above it. With twelve times the total rounds, 30 to 240 are equal
+within 0.2 %. Sixty random problems end 0.06 % above it with either number."""
 _SUPPORT_DEPTH = 4
-"""Items that a move looks at: one at the peak, one that it rests on, and so on. The same twenty
-problems with 1, 2, 3, 6 and 10, at 60 rounds: 13.1, 10.4, 10.5, 10.1 and 10.7 % (with 4: 10.3 %).
-Any lower neighbour in place of what an item rests on: 11.5 %."""
+"""Largest number of items in the chain that a move follows: one at the peak, one that supports it,
+and so on. The same twenty problems with 1, 2, 3, 6 and 10 items, at 60 rounds: 13.1, 10.4, 10.5,
+10.1 and 10.7 % (with 4: 10.3 %). Following any lower neighbour instead of a support: 11.5 %."""
 FAR = 1 << 60
-"""Behind every place in an order, and above every height."""
+"""Larger than every position in an order and every height."""
 RANDOM_MASK = 0x7FFFFFFF
 """Bits of the random state."""
 
 
 class Conflicts(NamedTuple):
-    """What may not collide: the first fields of `Arrays`."""
+    """The conflicts of items: the first fields of `Arrays`."""
 
     starts: Ints
     other: Ints
@@ -50,14 +50,14 @@ class PlacedItems(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """Room for the open intervals that are forbidden to one item."""
+    """Work space for the open intervals of offsets that are forbidden to one item."""
 
     bottoms: Ints
     tops: Ints
 
 
 class Replaced(NamedTuple):
-    """What a move changes, so that it can be taken back."""
+    """The offsets that a move changes, kept so that the move can be undone."""
 
     marks: Ints  # item -> 1 while it waits to be placed again
     items: Ints  # the items that changed, one after the other
@@ -68,7 +68,7 @@ class Replaced(NamedTuple):
 def _lowest_offset(
     conflicts: Conflicts, placement: PlacedItems, item: int, blocked: Blocked
 ) -> int:
-    """The lowest offset that the items placed before an item leave to it."""
+    """The lowest offset of an item that is free of conflicts with the items placed before it."""
     bottoms, tops, offsets = blocked.bottoms, blocked.tops, placement.offsets
     count, at = 0, placement.position[item]
     for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
@@ -78,7 +78,7 @@ def _lowest_offset(
             tops[count] = offsets[other] - conflicts.low[e]
             count += 1
     offset, raised = int64(0), True
-    while raised:  # until no interval holds it; those below are dropped on the way
+    while raised:  # until no interval contains the offset; intervals below it are dropped
         raised, left = False, 0
         for e in range(count):
             if tops[e] <= offset:
@@ -94,7 +94,7 @@ def _lowest_offset(
 
 @compiled_in_place
 def _place_all(conflicts: Conflicts, placement: PlacedItems, blocked: Blocked) -> int:
-    """First fit of all items of the order; the height."""
+    """Place all items of the order by first fit; returns the height."""
     height = int64(0)
     for p in range(placement.order.size):
         item = placement.order[p]
@@ -149,8 +149,8 @@ def _draw_peak_item(
 def _draw_support(
     conflicts: Conflicts, placement: PlacedItems, item: int, random_state: Ints
 ) -> int:
-    """One of the items that an item rests on, which keep it from lying lower; -1 where none does
-    that may move."""
+    """A random one of the movable items that support this item (it rests on them, so that it cannot
+    lie lower); -1 if there is none."""
     offsets, position = placement.offsets, placement.position
     count, support = int64(0), int64(-1)
     for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
@@ -167,7 +167,7 @@ def _draw_support(
 def _draw_earlier_neighbour(
     conflicts: Conflicts, position: Ints, item: int, random_state: Ints
 ) -> int:
-    """One of an item's neighbours that are placed before it and may move; -1 where none is."""
+    """A random neighbour of an item that is placed before it and may move; -1 if there is none."""
     count, at = int64(0), position[item]
     for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
         if 0 <= position[conflicts.other[e]] < at:
@@ -187,8 +187,8 @@ def _draw_earlier_neighbour(
 def _draw_move(
     conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
 ) -> tuple[int, int]:
-    """Draw a move (from, to): take an item at the peak, follow its supports down a random number of
-    steps, and place the item reached before a neighbour."""
+    """Draw a move (from, to): take an item at the peak, follow its supports downwards for a random
+    number of steps, and place the item reached before one of its neighbours."""
     item = _draw_peak_item(conflicts, placement, height, movable, random_state)
     for _ in range(_draw(random_state, int64(_SUPPORT_DEPTH))):
         support = _draw_support(conflicts, placement, item, random_state)
@@ -204,7 +204,7 @@ def _draw_move(
 
 @compiled_in_place
 def _move(placement: PlacedItems, at: int, target: int) -> None:
-    """Move one item of the order; those between make room."""
+    """Move one item of the order to another position; the items between shift by one."""
     order, position = placement.order, placement.position
     item = order[at]
     step = -1 if target < at else 1
@@ -220,10 +220,10 @@ def _place_after_move(
     conflicts: Conflicts, placement: PlacedItems, stop: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
 ) -> int:  # fmt: skip
-    """Repeat first fit after a move from `at` to `target`, for those items alone whose offset may
-    change: the item itself, neighbours that it overtook or that overtook it, and neighbours behind
-    any item that did change. Returns the number of changes n, or -1 - n as soon as an item reaches
-    `stop`."""
+    """Repeat first fit after a move from `at` to `target`, but only for items whose offset may
+    change: the moved item, its neighbours between `at` and `target`, and the later neighbours of
+    any item whose offset did change. Returns the number of changes n, or -1 - n as soon as an item
+    reaches `stop`."""
     starts, other, marks = conflicts.starts, conflicts.other, replaced.marks
     order, position, offsets = placement.order, placement.position, placement.offsets
     begin, end = (at, target) if at < target else (target, at)
@@ -242,7 +242,7 @@ def _place_after_move(
             continue
         marks[item] = 0
         waiting -= 1
-        if too_high:  # marks are taken away, nothing else
+        if too_high:  # only clear the remaining marks
             continue
         offset = _lowest_offset(conflicts, placement, item, blocked)
         if offset == offsets[item]:
@@ -265,7 +265,7 @@ def _try_move(
     conflicts: Conflicts, placement: PlacedItems, height: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
 ) -> int:  # fmt: skip
-    """The height after a move; -1 where it would be above `height`: the move is then undone."""
+    """The height after a move; -1 if it would exceed `height`: then the move has been undone."""
     _move(placement, at, target)
     changes = _place_after_move(conflicts, placement, height + 1, at, target, replaced, blocked)
     if changes < 0:
@@ -284,7 +284,7 @@ def _copy(source: Ints, target: Ints) -> None:
 
 @compiled_in_place
 def _sort_by(items: Ints, keys: Ints) -> None:
-    """Sort items by their keys; of equal keys, what comes first stays first."""
+    """Sort items by their keys; the sort is stable."""
     for p in range(items.size):
         item, at = items[p], p
         while at > 0 and keys[items[at - 1]] > keys[item]:
@@ -305,7 +305,7 @@ def _swap_some(placement: PlacedItems, random_state: Ints) -> None:
 
 
 class Room(NamedTuple):
-    """Room for a climb: the best order and its offsets, what a move changes, the random state."""
+    """Work space of a climb: the best order and its offsets, what a move changes, random state."""
 
     order: Ints
     offsets: Ints
@@ -318,9 +318,9 @@ def climb_order(
     conflicts: Conflicts, placement: PlacedItems, movable: Ints,
     bound: int, rounds: int, seed: int, blocked: Blocked,
 ) -> int:  # fmt: skip
-    """Climb from the placement's order, which is changed. Returns the lowest height; the placement
-    then has its offsets. movable: the items of the order, sorted. All other items keep their
-    offsets."""
+    """Climb from the placement's order. Returns the lowest height; the placement then has the
+    offsets of that height, and its order has changed. movable: the items of the order, sorted. All
+    other items keep their offsets."""
     size, random_state = conflicts.heights.size, np.empty(1, np.int64)
     random_state[0] = seed
     replaced = Replaced(
@@ -371,7 +371,7 @@ def _climb(
 
 @compiled
 def _list_unplaced(placement: PlacedItems, begin: int, end: int, numbers: Ints) -> Ints:
-    """The items [begin, end) of a list that have no offset yet, by their numbers."""
+    """The items in order[begin : end] that have no offset yet, sorted by `numbers`."""
     count = int64(0)
     for p in range(begin, end):
         count += 1 if placement.offsets[placement.order[p]] < 0 else 0
@@ -390,8 +390,8 @@ def _place_in_best_order(
     conflicts: Conflicts, stage: PlacedItems, items: Ints, ranks: Ints, enough: int,
     best_offsets: Ints, blocked: Blocked,
 ) -> int:  # fmt: skip
-    """Place a stage's items by first fit in each order, until one comes out no higher than
-    `enough`. Returns the lowest height; its offsets are then in `best_offsets` and in the
+    """Place a stage's items by first fit in each order, until one height is at most `enough`.
+    Returns the lowest height; the offsets of that height are then in `best_offsets` and in the
     placement."""
     least = int64(FAR)
     for r in range(ranks.shape[0] - 1):
@@ -414,9 +414,9 @@ def place_stages(
     conflicts: Conflicts, placement: PlacedItems, ends: Ints, ranks: Ints,
     bound: int, rounds: int, work: int, heights: Ints, blocked: Blocked,
 ) -> None:  # fmt: skip
-    """See `climb_stages`; what comes out is in the placement's offsets and in `heights`.
-    ends: where each stage ends in the placement's order. ranks: of items in each order; the last
-    ones are their numbers."""
+    """See `climb_stages`; the results are written to the placement's offsets and to `heights`.
+    ends: stage s has the items [ends[s], ends[s + 1]) of the placement's order. ranks: the rank of
+    each item in each of the orders; the last row numbers the items."""
     enough, numbers = bound, ranks[ranks.shape[0] - 1]
     best_offsets = np.empty(conflicts.heights.size, np.int64)
     for s in range(ends.size - 1):

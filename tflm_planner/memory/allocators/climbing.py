@@ -1,10 +1,10 @@
 """Local search over placement orders, scored by first fit.
 
-A hill climb in the manner of Vela's: an item at the peak, or one that holds it up there, is placed
-earlier; sideways steps are taken, and after a while without progress a few random swaps are made in
-an order that is as good as the best. It knows integers only, and no clock: the same problem, rounds
-and seed give the same plan everywhere. It is imported lazily, because the climb itself is compiled
-(`climb_kernel`).
+A hill climb in the manner of Vela's: an item at the peak, or an item that supports it, is placed
+earlier. Moves that leave the height as it is are accepted. After some rounds without progress the
+climb goes back to an order that is as good as the best and swaps a few random pairs in it. It knows
+integers only, and no clock: the same problem, rounds and seed give the same plan everywhere. It is
+imported lazily, because the climb itself is compiled (`climb_kernel`).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def climb(
     seed: int = 0,
 ) -> Ints:
     """The best offsets found in at most `rounds` rounds, starting from the first fit in `order`;
-    never worse than that first fit. Stops at `bound`. given: offsets of items that stay where they
-    are, and -1 for all others; an item that is in neither has no offset in the end. seed: of the
-    random choices."""
+    never worse than that first fit. The climb ends early when the height reaches `bound`. given:
+    the offsets of items that must not move, and -1 for all others; an item that is neither in
+    `order` nor in `given` has no offset in the result. seed: the seed of all random choices."""
     offsets = np.full(len(arrays.heights), -1, np.int64) if given is None else given.copy()
     first = np.array(order, np.int64)
     movable = np.sort(first)
@@ -65,12 +65,12 @@ def climb_stages(
     rounds: int,
     work: int,
 ) -> tuple[Ints, Ints]:
-    """Offsets of all items, placed stage after stage, and the height that each stage came to.
+    """Offsets of all items, placed stage after stage, and the height that each stage reached.
 
-    Each stage places its items that no earlier stage has placed: first in that order of `orders`
-    which comes out lowest, then in orders that a climb finds, until they lie no higher than what
-    was placed before (in the first stage: no higher than `bound`). rounds: limit of each climb.
-    work: limit of rounds times conflicts.
+    Each stage places its items that no earlier stage has placed. It first takes the order of
+    `orders` that gives the lowest height. If that is above the height of all earlier stages (for
+    the first stage: above `bound`), it climbs from there. rounds: limit of each climb. work: limit
+    of a climb's rounds times conflicts.
     """
     size = len(arrays.heights)
     ends = np.cumsum([0, *map(len, stages)])

@@ -1,5 +1,5 @@
-"""The child that compiles: `python -m tflm_planner.memory.allocators.compile_worker MODULES...`;
-see `compiling`."""
+"""The child process that compiles kernels:
+`python -m tflm_planner.memory.allocators.compile_worker MODULES...`; see `compiling`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tflm_planner.memory.allocators.compiling import CompiledModules
 
 
 def main() -> None:
-    """Compile the modules that are named, and say so to those that come later."""
+    """Compile the modules named on the command line, then write the stamp that says so."""
     group = CompiledModules(tuple(sys.argv[1:]))
     for name in group.modules:
         import_module(name).warm_up()

@@ -1,13 +1,13 @@
 """Compiles the kernels once for an installation, in child processes side by side, while the parent
 goes on; processes that start later load the machine code from disk.
 
-    parent   start ---- reads, orders ---- ready? ---- packs       a stamp beside the machine code
-    child      |------- compiles exact ---->|                      says that nothing is to be done
+    parent   start ---- reads, orders ---- ready? ---- packs       a stamp file beside the machine
+    child      |------- compiles exact ---->|                      code says that it is complete
     child      |--- compiles climbing -->|
 
-If a child fails, the parent compiles the code when it needs it. It knows names of modules, each
-with a function `warm_up` that calls all its compiled functions once; it must not know what they
-compute.
+If a child fails, the parent compiles the code when it needs it. This module knows names of modules,
+each with a function `warm_up` that calls all its compiled functions once; it must not know what
+they compute.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop
 
 _POLL_SECONDS = 0.05
-"""Seconds after which a child is looked at again."""
+"""Seconds between two polls of a child."""
 
 
 @dataclass(frozen=True)
 class CompiledModules:
-    """What one child compiles: modules, by their names."""
+    """The modules that one child compiles, by name."""
 
     modules: tuple[str, ...]
 
     @property
     def stamp(self) -> Path:
-        """The file that shows that all is compiled, for these sources, this numba and this
-        processor."""
+        """The file whose existence says that all modules are compiled, for these sources, this
+        numba and this processor."""
         import llvmlite.binding
         import numba
 
@@ -60,7 +60,7 @@ EXACT = CompiledModules(("tflm_planner.memory.allocators.exact",))
 CLIMBING = CompiledModules(("tflm_planner.memory.allocators.packing",))
 
 _known: set[CompiledModules] = set()
-"""What this process knows to be compiled, or has tried to."""
+"""Groups that this process knows to be compiled, or has already tried to compile."""
 _children: dict[CompiledModules, ChildProcess] = {}
 
 
@@ -78,7 +78,7 @@ def start(groups: Sequence[CompiledModules]) -> None:
 
 
 def ready(groups: Sequence[CompiledModules], stop: Stop, on_progress: Progress = silent) -> bool:
-    """Wait until these are compiled; False where the search was stopped before."""
+    """Wait until these groups are compiled; False if `stop` ended the wait."""
     start(groups)
     waiting = [group for group in groups if group in _children]
     if waiting:
@@ -93,7 +93,7 @@ def ready(groups: Sequence[CompiledModules], stop: Stop, on_progress: Progress =
 
 
 def abandon() -> None:
-    """End the children that still compile; their work begins anew when it is needed."""
+    """End the children that still compile; what they had to do is done again when needed."""
     for group in list(_children):
         _children[group].kill()
         _end(group, compiled=False)

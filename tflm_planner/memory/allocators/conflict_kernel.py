@@ -3,8 +3,8 @@
     buffers   i of item a, j of item b, live together       permits of i and j leave
     distance  |--------------- size i + size j ---------|   |-----|  free  |--------|  forbidden
 
-Every pair of buffers forbids some distances of their items; the intervals of a pair of items are
-united. It knows arrays of integers only.
+Every pair of buffers forbids some distances between their items; the intervals that all buffers of
+two items forbid are united. It knows arrays of integers only.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from tflm_planner.memory.allocators.machine_code import Ints, compiled, int64
 
 
 class Pieces(NamedTuple):
-    """The buffers of items: the item of each, its place above the item's offset, its size, and the
-    buffers that live together with it, those of buffer i in near[starts[i] : starts[i + 1]]."""
+    """The buffers of items: the item of each buffer, its distance from the item's offset, its size,
+    and the buffers that live together with it; those of buffer i are near[starts[i] : starts[i +
+    1]]."""
 
     owner: Ints
     shift: Ints
@@ -28,7 +29,7 @@ class Pieces(NamedTuple):
 
 
 class _Stretches(NamedTuple):
-    """Forbidden intervals, each of a pair of items."""
+    """Forbidden open intervals, each with the number of its pair of items."""
 
     pair: Ints
     low: Ints
@@ -37,9 +38,10 @@ class _Stretches(NamedTuple):
 
 @compiled
 def list_conflicts(pieces: Pieces, permits: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """For each entry: item, other item, forbidden interval of the difference of their offsets,
-    number of the pair. Sorted by item, then by when the pair turns up, then by interval. permits:
-    (buffer i, buffer j, low, high): what is allowed of the offset of j less that of i; sorted."""
+    """For each entry: the item, the other item, the forbidden interval (low, high) of
+    `offset[other] - offset[item]`, and the number of the pair. Sorted by item, then by the number
+    of the pair, then by interval. permits: sorted rows (buffer i, buffer j, low, high), which
+    permit low <= offset[j] - offset[i] <= high."""
     most = pieces.near.size + permits.shape[0]
     firsts, seconds = np.empty(most, np.int64), np.empty(most, np.int64)
     raw = _Stretches(np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64))
@@ -57,11 +59,12 @@ def list_conflicts(pieces: Pieces, permits: Ints) -> tuple[Ints, Ints, Ints, Int
 def _list_stretches(
     pieces: Pieces, permits: Ints, firsts: Ints, seconds: Ints, raw: _Stretches
 ) -> int:
-    """Note the forbidden intervals of all pairs of buffers, and the items of each pair of items,
-    which are numbered as they turn up. Returns how many intervals there are."""
+    """Write the forbidden intervals of all pairs of buffers to `raw`, and the two items of each
+    pair of items to `firsts` and `seconds`; pairs are numbered as they are met. Returns the number
+    of intervals."""
     owner, count, pairs, allowed = pieces.owner, int64(0), int64(0), int64(0)
-    newest = np.full(owner.size, -1, np.int64)  # item -> the last pair that it is the first of
-    earlier = np.empty(firsts.size, np.int64)  # pair -> the one before it of the same first item
+    newest = np.full(owner.size, -1, np.int64)  # item -> the last pair whose first item it is
+    earlier = np.empty(firsts.size, np.int64)  # pair -> the previous pair with the same first item
     for i in range(owner.size):
         while allowed < permits.shape[0] and permits[allowed, 0] < i:
             allowed += 1
@@ -87,8 +90,8 @@ def _list_stretches(
 def _forbid(
     pieces: Pieces, permits: Ints, allowed: int, i: int, j: int, raw: _Stretches, count: int
 ) -> int:
-    """Add the distances of their items that buffers i and j forbid; see `domains.forbidden`.
-    allowed: the first permit of buffer i. Returns how many intervals there are then."""
+    """Append the distances of their items that buffers i and j forbid; see `domains.forbidden`.
+    allowed: index of the first permit of buffer i. Returns the new number of intervals."""
     low, high = -pieces.size[j], pieces.size[i]
     move = pieces.shift[i] - pieces.shift[j]
     for p in range(allowed, permits.shape[0]):
@@ -110,7 +113,7 @@ def _forbid(
 
 @compiled
 def _by_pair(raw: _Stretches, count: int, pairs: int) -> _Stretches:
-    """The intervals sorted by pair, those of a pair by where they begin."""
+    """The intervals sorted by pair; within a pair, sorted by their lower ends."""
     at = np.zeros(pairs + 1, np.int64)
     for e in range(count):
         at[raw.pair[e] + 1] += 1
@@ -153,7 +156,7 @@ def _unite(stretches: _Stretches, count: int) -> int:
 def _both_ways(
     stretches: _Stretches, count: int, firsts: Ints, seconds: Ints, owner: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The entries of both items of each pair; see `list_conflicts`."""
+    """The entries in both directions of each pair; see `list_conflicts`."""
     at = np.zeros(owner.size + 1, np.int64)
     for e in range(count):
         at[firsts[stretches.pair[e]] + 1] += 1

@@ -1,11 +1,11 @@
-"""Which items must not collide, and at which distances: what greedy allocators and the exact search
-ask for each pair.
+"""Which items must not collide, and at which distances: greedy allocators and the exact search look
+each pair up here.
 
     conflicts[a] = {b: ((-4, 8),)}      offset b - offset a must lie outside ]-4, 8[
     conflicts[b] = {a: ((-8, 4),)}      the same, seen from b
 
 Knows items and intervals. It must not know how offsets are searched. `arrays` computes the same
-for searches that plan hundreds of candidates.
+tables for searches that plan hundreds of candidates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A second opinion on a whole problem by OR-Tools' CP-SAT, where that is installed.
 
-Knows problems and plans. It must not be imported for anything but its own use: OR-Tools is an
-optional dependency.
+Knows problems and plans. Only code that runs CP-SAT may import it: OR-Tools is an optional
+dependency.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tflm_planner.support.errors import UsageError
 
 @dataclass(frozen=True)
 class CpsatResult:
-    """Offsets of the buffers, and whether CP-SAT proved that none are lower."""
+    """Offsets of the buffers, and whether CP-SAT proved that no plan is lower."""
 
     offsets: tuple[int, ...]
     optimal: bool
@@ -44,12 +44,12 @@ def solve(
     seed: int,
     budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
 ) -> CpsatResult:
-    """Minimise the height, starting from a legal plan. One worker, and a limit on work that counts
-    steps, so that runs repeat; `time_limit`: seconds, if there is one.
+    """Minimise the height, starting from the legal plan `hint`. Results repeat: there is one
+    worker, and the limit counts CP-SAT's deterministic work. time_limit: seconds, or None.
 
-    Each pair live together must keep its distance out of the open intervals that are forbidden
-    to it: one Boolean for each of the stretches that are left. Raises `UsageError` without
-    OR-Tools.
+    The distance of each pair of buffers that live together must lie outside the open intervals
+    that are forbidden to it: one Boolean for each of the intervals that remain. Raises
+    `UsageError` without OR-Tools.
     """
     library = load()
     unit = math.gcd(*(b.size for b in problem.buffers)) or 1
@@ -82,7 +82,7 @@ def solve(
 
 
 def _keep_apart(model: Any, distance: Any, stretches: list[tuple[int, int]], unit: int) -> None:
-    """The distance lies below, between or above the forbidden open stretches."""
+    """Constrain the distance to lie below, between or above the forbidden open intervals."""
     if not stretches:
         return
     choices: list[Any] = []

@@ -1,11 +1,12 @@
-"""The exact allocator: is there a plan below a capacity? Asked for lower and lower capacities.
+"""The exact allocator: is there a plan within a capacity? It asks this for lower and lower
+capacities.
 
 Knows items, capacities and budgets of work. It must not know TFLite. The tree search itself is
-compiled (`exact_kernel`), and is imported with the first search only.
+compiled (`exact_kernel`) and is imported only with the first search.
 
-Each capacity is tried with several preorders in turn, a slice of work each, and every search can
-be suspended: the lower bound is tried again with each larger budget, going on where it stopped,
-and between it and the best plan so far the capacities are bisected.
+Each capacity is searched in several preorders, which alternate after a slice of work each. Every
+search can be suspended. The lower bound is tried first; each call with a larger budget continues
+that search where it stopped. Then the capacities between the bound and the best plan are bisected.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
 
 _SPAN, _AREA, _NOISE, _LOAD = 0, 1, 2, 3
 PREORDERS = ((_SPAN, _AREA, _LOAD), (_LOAD, _AREA, _SPAN), (_LOAD, _SPAN, _AREA))
-"""Which items are tried first at equal offsets: the first two and their like do well on different
-problems, as the authors of MiniMalloc found."""
+"""The order in which items are tried at equal offsets. The first two and similar ones do well on
+different problems, as the authors of MiniMalloc found."""
 
 
 def warm_up() -> None:
-    """Load the compiled search, and compile it where that was never done on this machine."""
+    """Load the compiled search; compile it if that was never done on this machine."""
     solve_at(bind(Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ()), 2, 1)
 
 
 @dataclass
 class Attempt:
-    """Searches of one capacity, one for each preorder, that take turns."""
+    """Searches for a plan within one capacity, one search for each preorder, which alternate."""
 
     sections: Sections
     capacity: int
@@ -51,7 +52,7 @@ class Attempt:
     _shape: search_state.SearchShape | None = None
 
     def advance(self) -> bool:
-        """One slice of each preorder. True when the question is answered."""
+        """Run one slice of each preorder. True when a plan is found or proved impossible."""
         from tflm_planner.memory.allocators import exact_kernel, search_state
 
         if self.offsets is not None or self.impossible:
@@ -81,8 +82,9 @@ class Attempt:
 class Minimiser:
     """Lowers the height of one set of items, a few slices at a time.
 
-    `low` is the lowest capacity that is still possible, `high` the best height known (from
-    anywhere: lower it when another allocator finds better), `offsets` its own best plan.
+    `low` is the lowest capacity that is still possible. `high` is the height of the best plan known
+    from any allocator; lower it when another allocator finds a better one. `offsets` is the best
+    plan of this search.
     """
 
     def __init__(
@@ -107,16 +109,16 @@ class Minimiser:
 
     @property
     def done(self) -> bool:
-        """Nothing below `high` is left to look for."""
+        """Whether no capacity below `high` is left to try."""
         return self.low >= self.high
 
     @property
     def proved(self) -> bool:
-        """`done`, and the search has relaxed nothing on the way."""
+        """`done`, and the search has considered every plan of these items."""
         return self.done and self.sections.complete
 
     def advance(self, slices: int, enough: Callable[[], bool] = lambda: False) -> None:
-        """Try the lowest capacity, then bisect; `slices` for each capacity."""
+        """Try the lowest capacity, then bisect; spend at most `slices` slices on each capacity."""
         while not self.done and not enough():
             if not self._run(self._attempt(self.low), slices, enough):
                 break
@@ -129,8 +131,8 @@ class Minimiser:
             below = below if answered else middle
 
     def _attempt(self, capacity: int) -> Attempt:
-        """The suspended attempt at a capacity, or a new one. Of large problems only the lowest is
-        kept: its stacks take megabytes."""
+        """The suspended attempt at a capacity, or a new one. For large problems only the attempt at
+        the lowest capacity is kept, because its stacks take megabytes."""
         keeps_all = len(self.items) <= self.budget.resumable_items
         self._attempts = {
             c: a
@@ -160,7 +162,7 @@ class Minimiser:
 
 
 def solve_at(items: Items, capacity: int, slices: int) -> Attempt:
-    """Try one capacity for at most so many slices of each preorder."""
+    """Try one capacity for at most `slices` slices of each preorder."""
     attempt = Attempt(sections_of(items), capacity)
     for _ in range(slices):
         if attempt.advance():

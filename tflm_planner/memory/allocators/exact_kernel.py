@@ -1,23 +1,24 @@
-"""The compiled tree search behind the exact allocator: can all items live below a capacity?
+"""The compiled tree search of the exact allocator: do all items fit within a capacity?
 
 It knows arrays of integers only. It must not know buffers, aliases or time limits; it is imported
 lazily, because numba costs 0.3 s to import (and seconds to compile, once).
 
 Items are placed bottom-up, in nondecreasing offset, each at the lowest offset that the items
-placed before it leave: every solution can be pushed down into that form. A *section* is a
-maximal set of items live together; what it still has to hold must fit above its floor:
+placed before it permit: every solution can be pushed down into that form. A *section* is a
+maximal set of items that live together. Its items that are still to be placed must fit above its
+floor:
 
     capacity  - - - - - - - - - - -
                 |   load still    |
-                |     to come     |      a section is lost when floor + load > capacity,
-                +-----------------+ <- floor            or when every item still to come
-                |   placed items  |                     starts too high to leave room
-                +-----------------+  for the load
+                |    to place     |      a section is lost when floor + load > capacity, or when
+                +-----------------+ <- floor          every unplaced item starts so high that the
+                |   placed items  |                   load does not fit between it and the capacity
+                +-----------------+
     0         --+-----------------+--> time
 
 Sources: canonical placements, section inference, dominance, monotonic floor and dynamic
 decomposition are from MiniMalloc (Moffitt, ASPLOS 2023); the witness of a section, the lift of
-items passed over and the twins rule are ours.
+skipped items and the twins rule are ours.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from tflm_planner.memory.allocators.search_state import SearchShape, SearchState
 SUSPENDED, FOUND, IMPOSSIBLE = 0, 1, 2
 
 DEPTH, NODES, WORK, TRAIL_TOP, LIST_TOP, CHOICE_TOP, STATUS, STAMP = range(8)
-"""Places in `SearchState.scalars`. `WORK` counts items, neighbours and sections looked at, from
-some twenty to thousands for a node, and what a node takes beside them."""
+"""Indices into `SearchState.scalars`. `WORK` counts the items, neighbours and sections looked at
+(from some twenty to thousands for a node), plus `NODE_WORK` for each node."""
 
 FAR = 1 << 60
-"""Above every offset."""
+"""Larger than every offset."""
 NODE_WORK = 180
-"""What a node takes beside what it looks at, in the time of one item looked at: 1.67 us and 8.8 ns
-on one core. With it, `WORK` told the time of 17 problems of 12 to 409 items to within a tenth."""
+"""Fixed cost of a node, in units of the time that one item looked at takes: 1.67 us against 8.8 ns
+on one core. With it, `WORK` predicts the time of 17 problems of 12 to 409 items within a tenth."""
 
 
 (
@@ -46,12 +47,13 @@ on one core. With it, `WORK` told the time of 17 problems of 12 to 409 items to 
 ) = range(17)  # fmt: skip
 """Rows of `SearchState.frames`. `BACK` is the frame to return to when this one is exhausted,
 `OWNER` the frame whose placement split off this frame's partition, `DONE` the end of the sections
-that the frame's own partitions cover so far."""
+for which this frame has opened partitions so far."""
 
 
 @compiled
 def place(shape: SearchShape, state: SearchState, capacity: int, x: int) -> tuple[bool, bool]:
-    """Place item x at its minimum. (still possible, something to come lies above it)"""
+    """Place item x at its minimum. Returns (a plan is still possible, an unplaced item is a
+    neighbour of x)."""
     offset, minimum, floor, load = state.offset, state.minimum, state.floor, state.load
     top, possible, has_above = state.scalars[TRAIL_TOP], True, False
     o = minimum[x]
@@ -88,7 +90,7 @@ def place(shape: SearchShape, state: SearchState, capacity: int, x: int) -> tupl
 
 @compiled
 def undo(shape: SearchShape, state: SearchState, f: int) -> None:
-    """Take back the placement of frame f, and everything on the stacks above it."""
+    """Undo the placement of frame f, and pop everything above it from the stacks."""
     frames, scalars = state.frames, state.scalars
     x = frames[ITEM, f]
     if x >= 0:
@@ -117,9 +119,9 @@ def highest_offset(
 ) -> int:
     """The highest offset at which the next item may lie; -1 when some section is lost.
 
-    Later items lie no lower, so every section must fit its whole load above that offset. The
-    lowest item to come of a section must start low enough for the section's load: one item that
-    does (the witness) is proof enough until it is placed or lifted.
+    Later items lie no lower, so the whole load of every section must fit above that offset. Some
+    unplaced item of a section must start low enough that the section's load fits: one such item
+    (the witness) is enough until it is placed or lifted.
     """
     heaviest = int64(0)
     for s in range(low, high):
@@ -152,10 +154,10 @@ def highest_offset(
 
 @compiled
 def lift(shape: SearchShape, state: SearchState, capacity: int, f: int) -> bool:
-    """Raise the level of each item that frame f has passed over. False when one gets too high.
+    """Raise the level of each item that frame f has skipped. False when one gets too high.
 
-    Such an item may no longer lie at its minimum: a neighbour still to come, which lies at the
-    last offset or higher, has to lift it.
+    A skipped item may no longer lie at its minimum: an unplaced neighbour, which lies at the last
+    offset or higher, has to be placed below it and so lift it.
     """
     frames = state.frames
     last, position = frames[LAST_OFFSET, f], frames[LAST_POSITION, f]
@@ -182,7 +184,7 @@ def lift(shape: SearchShape, state: SearchState, capacity: int, f: int) -> bool:
 def write_choices(
     shape: SearchShape, state: SearchState, capacity: int, ordered: bool, f: int
 ) -> bool:
-    """Write the choices of frame f, best first. False when nothing is left to place."""
+    """Write the choices of frame f, best first. False when no item is left to place."""
     frames, scalars, minimum = state.frames, state.scalars, state.minimum
     start = scalars[CHOICE_TOP]
     frames[CHOICE_START, f] = frames[CURSOR, f] = frames[CHOICE_END, f] = start
@@ -232,7 +234,7 @@ def write_choices(
 def sort_list(
     shape: SearchShape, state: SearchState, keys: Ints, capacity: int, start: int, end: int
 ) -> None:
-    """Sort a partition's list by the three keys: 0 life span, 1 area, 2 noise, 3 load."""
+    """Sort a partition's list by the keys; 0: life span, 1: area, 2: noise, 3: load."""
     key, lists, most = state.key, state.lists, (1 << 21) - 1
     work = int64(0)
     for p in range(start, end):
@@ -248,7 +250,7 @@ def sort_list(
                 work += shape.last[x] - shape.first[x]
                 value = (value << 20) // capacity if capacity > 0 else value << 20
             sort_key = (sort_key << 21) + (value if value < most else most)
-        at = p  # those before are sorted; most come sorted from the list that they are taken of
+        at = p  # those before are sorted; lists mostly arrive sorted, as parts of a sorted list
         while at > start and key[at - 1 - start] < sort_key:
             key[at - start], lists[at] = key[at - 1 - start], lists[at - 1]
             at -= 1
@@ -261,8 +263,8 @@ def sort_list(
 def open_partition(
     shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, owner: int
 ) -> bool:  # fmt: skip
-    """Open the next frame: on the owner's first unfinished partition of sections that has items to
-    place, taken from the owner's list. False if there is none."""
+    """Open the next frame for the owner's first unfinished partition of sections that has items to
+    place; those come from the owner's list. False if there is no such partition."""
     frames, scalars = state.frames, state.scalars
     f, low, high = scalars[DEPTH], frames[DONE, owner], frames[HIGH, owner]
     while low < high:
@@ -296,7 +298,7 @@ def open_partition(
 def descend(
     shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, f: int
 ) -> bool:  # fmt: skip
-    """After frame f placed its item: open the next frame. False when everything is placed."""
+    """Open the next frame after frame f has placed its item. False when everything is placed."""
     frames, scalars = state.frames, state.scalars
     x, depth = frames[ITEM, f], scalars[DEPTH]
     decomposes = False
@@ -326,11 +328,11 @@ def descend(
 def search(
     shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, budget: int
 ) -> int:  # fmt: skip
-    """Go on with a search for about `budget` work: FOUND, IMPOSSIBLE or SUSPENDED.
+    """Continue a search for about `budget` work; returns FOUND, IMPOSSIBLE or SUSPENDED.
 
     When found, `state.offset` holds the offsets. Without `ordered`, items may also be placed
-    below earlier ones (groups that reach below their own conflicts need that), and IMPOSSIBLE
-    then proves nothing.
+    below earlier ones (needed for groups that may lie above another item at a lower offset), and
+    IMPOSSIBLE then proves nothing.
     """
     frames, scalars = state.frames, state.scalars
     if scalars[STATUS] != SUSPENDED:
@@ -345,7 +347,7 @@ def search(
         nothing_above = frames[ITEM, f] >= 0 and frames[NOTHING_ABOVE, f] == 1
         undo(shape, state, f)
         if nothing_above:
-            # Nothing to come touches the item from above: no other choice can do better.
+            # No unplaced item conflicts with this one: no other choice can do better.
             frames[CURSOR, f] = frames[CHOICE_END, f]
         if frames[CURSOR, f] >= frames[CHOICE_END, f]:
             back = frames[BACK, f]
@@ -371,7 +373,7 @@ def search(
 
 def start_state(shape: SearchShape, keys: tuple[int, ...]) -> tuple[SearchState, Ints]:
     """The state at the start of a search, and the preorder's keys as an array. Frame 0 places
-    nothing: it owns the partitions of the whole."""
+    nothing: it owns the partitions of the whole problem."""
     items, sections = shape.height.size, shape.loads.size
 
     def zeros(*size: int) -> Ints:

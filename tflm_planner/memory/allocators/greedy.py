@@ -4,8 +4,8 @@ Knows items and their forbidden distances. It must not know TFLite or time limit
 
     offset ^   |  free   |         Placed neighbours forbid open intervals of offsets. First fit
            |   | placed  |  gap    takes the lowest offset outside them all, best fit the gap that
-           |   |---------|<------  leaves the least slack. An alias that is permitted but not
-           |   | placed  |         bound is a single free point: first fit finds it by itself.
+           |   |---------|<------  leaves the least slack. A permitted alias that is not bound is a
+           |   | placed  |         single free offset: first fit may find it without special code.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Order = list[int]
 
 
 class GreedyPlacer:
-    """Places items greedily. What they must not collide with is computed when it is first needed,
-    and once for all orders."""
+    """Places items greedily. Their conflicts are computed when they are first needed, once for all
+    orders."""
 
     def __init__(self, items: Items) -> None:
         self.items = items
@@ -33,7 +33,7 @@ class GreedyPlacer:
     def first_fit(self, order: Sequence[int], stop: int | None = None) -> list[int] | None:
         """Offsets when items are placed in this order, each as low as possible.
 
-        With `stop`, None as soon as the height reaches it.
+        Returns None as soon as the height reaches `stop`, if it is given.
         """
         offsets = [-1] * len(self.items)
         conflicts, heights = self._conflicts, self.items.heights
@@ -52,7 +52,8 @@ class GreedyPlacer:
         return offsets
 
     def best_fit(self, order: Sequence[int]) -> list[int]:
-        """Offsets when items are placed in this order, each in the free gap of least slack."""
+        """Offsets when items are placed in this order, each in the free gap with the least
+        slack."""
         offsets = [-1] * len(self.items)
         for k in order:
             best_offset, slack, bottom = 0, None, 0
@@ -64,11 +65,11 @@ class GreedyPlacer:
         return offsets
 
     def pendulum(self, order: Sequence[int], height: int) -> list[int]:
-        """Offsets when items hang from `height` and stand on 0 in turn, as is best for a chain of
+        """Offsets when items alternate between the bottom and the top, which is best for a chain of
         operators.
 
-        An item whose predecessor lies low is placed as high as possible below `height`, and the
-        other way round; what does not fit below `height` is placed by first fit.
+        An item is placed at offset 0 if that is free. Otherwise it is placed as high as possible
+        below `height`, or by first fit if it does not fit there.
         """
         offsets = [-1] * len(self.items)
         for k in order:
@@ -82,7 +83,7 @@ class GreedyPlacer:
         return offsets
 
     def orders(self) -> Iterator[tuple[str, Order]]:
-        """Named orders, the most promising first; ties go to the earlier start, then lower
+        """Named orders, the most promising first; ties go to the earlier start, then to the lower
         index."""
         items, conflicts = self.items, self._conflicts
         heights, spans, areas = items.heights, spans_of(items), areas_of(items)
@@ -102,8 +103,8 @@ class GreedyPlacer:
     def first_fits(
         self, stop: Callable[[], int | None] = lambda: None
     ) -> Iterator[tuple[str, list[int]]]:
-        """(name, offsets) of first fit in every order whose height is below `stop()` at that time
-        (None: any height). The caller stops asking when it has seen enough."""
+        """(name, offsets) of first fit in each order whose height is below `stop()` at that time
+        (None: any height). The caller ends the iteration when a plan is good enough."""
         for name, order in self.orders():
             offsets = self.first_fit(order, stop())
             if offsets is not None:
@@ -135,7 +136,7 @@ def blocked_intervals(
 
 
 def lowest_fit(blocked: Iterator[tuple[int, int]] | list[tuple[int, int]]) -> int:
-    """The lowest offset from 0 on that lies in none of the open intervals."""
+    """The lowest offset >= 0 that lies in none of the open intervals."""
     offset = 0
     for low, high in sorted(blocked):
         if low >= offset:

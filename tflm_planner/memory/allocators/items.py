@@ -1,10 +1,10 @@
-"""Items: what allocators really place. An item is a group of buffers at fixed distances.
+"""Items: the units that allocators place. An item is a group of buffers at fixed distances.
 
 This module knows intervals and bytes. It must not know TFLite, nor how offsets are searched.
 
-    a  |######|                 With the alias a-b taken, a and b are one item; the item and c
-    b         |######|          conflict where any of its pieces does:
-    c      |#####|              offset c - offset ab must lie outside open intervals.
+    a  |######|                 With the alias a-b taken, a and b are one item. It conflicts with c
+    b         |######|          wherever one of its buffers does: offset c - offset ab must lie
+    c      |#####|              outside the open intervals that a and b forbid.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tflm_planner.memory.problem import Overlap, Plan, Problem
 
 @dataclass(frozen=True)
 class Items:
-    """A problem whose chosen aliases are bound; item offsets determine the buffers' offsets. Made
-    by `bind` and `choose_all`."""
+    """A problem in which some aliases are bound, so that the offsets of items determine those of
+    the buffers. Made by `bind` and `choose_all`."""
 
     problem: Problem
     members: tuple[tuple[int, ...], ...]
@@ -26,7 +26,8 @@ class Items:
     owner: tuple[int, ...]
     """The item of each buffer."""
     shift: tuple[int, ...]
-    """Bytes from its item's offset to each buffer; the lowest of an item is at 0."""
+    """Bytes from the offset of each buffer's item to the buffer; the lowest buffer of an item is at
+    0."""
     aliases: tuple[Overlap, ...]
     """The aliases that are bound."""
     heights: tuple[int, ...] = field(repr=False, compare=False)
@@ -46,7 +47,7 @@ class Items:
         return len(self.members)
 
     def plan(self, offsets: Sequence[int]) -> Plan:
-        """The buffers' offsets, from the items'."""
+        """The plan of the buffers that follows from the offsets of the items."""
         return Plan(tuple(offsets[k] + s for k, s in zip(self.owner, self.shift, strict=True)))
 
 
@@ -59,14 +60,15 @@ def spans_of(items: Items) -> list[tuple[int, int]]:
 
 
 def areas_of(items: Items) -> list[int]:
-    """Bytes times steps that the members of each item take. Bytes that members share count once for
-    each of them."""
+    """For each item the sum of bytes times steps of its buffers. Bytes that two of its buffers
+    share count twice."""
     areas = [b.size * (b.end - b.start) for b in items.problem.buffers]
     return [sum(areas[i] for i in m) for m in items.members]
 
 
 def isolate(items: Items) -> Items:
-    """The same items, with only the bound aliases and overlaps from a distance on permitted.
+    """The same items, where only the bound aliases and the overlaps with unbounded distance are
+    permitted.
 
     Pairs then have a single forbidden interval, which an exact search can exhaust.
     """
@@ -76,7 +78,7 @@ def isolate(items: Items) -> Items:
 
 
 def without_aliases(problem: Problem) -> Problem:
-    """The same buffers without any alias; overlaps from a distance on stay."""
+    """The same problem without any alias; overlaps with unbounded distance are kept."""
     return problem.permitting(tuple(o for o in problem.overlaps if not o.is_alias))
 
 
@@ -93,8 +95,8 @@ def bind(problem: Problem, aliases: Iterable[Overlap]) -> Items:
 
 
 def choose_all(problem: Problem, first: Sequence[Overlap] = ()) -> Items:
-    """Items with a maximal consistent set of aliases: `first`, then the others, those that save
-    most bytes first."""
+    """Items with a maximal consistent set of aliases: first those of `first`, then the others in
+    order of the bytes that they save, most first."""
     preferred = set(first)
     rest = sorted(
         (o for o in problem.overlaps if o.is_alias and o not in preferred),
@@ -104,7 +106,7 @@ def choose_all(problem: Problem, first: Sequence[Overlap] = ()) -> Items:
 
 
 def taken_aliases(problem: Problem, plan: Plan) -> list[Overlap]:
-    """The aliases of the problem that a plan takes."""
+    """The aliases of the problem that a plan uses."""
     at = plan.offsets
     return [o for o in problem.overlaps if o.is_alias and at[o.second] - at[o.first] == o.low]
 
@@ -116,10 +118,11 @@ def shared_bytes(problem: Problem, alias: Overlap) -> int:
 
 
 def alias_sets(problem: Problem, limit: int) -> tuple[list[Items], bool]:
-    """At most `limit` different consistent sets of aliases, and whether there are no more.
+    """At most `limit` different consistent sets of aliases, and whether these are all.
 
-    Starts with all aliases that agree and with none; then each alternative (an alias that was
-    left out, with what still agrees with it); then, where few aliases exist, every subset.
+    The first set is a maximal consistent one, the second is empty. Then, for each alias that the
+    first set lacks, comes a maximal set that has it. Then, if there are few aliases, comes every
+    subset.
     """
     aliases = [o for o in problem.overlaps if o.is_alias]
     full = choose_all(problem)
@@ -145,7 +148,7 @@ def alias_sets(problem: Problem, limit: int) -> tuple[list[Items], bool]:
 
 
 def maximal_live_sets(items: Items) -> Iterator[list[int]]:
-    """Sets of buffers live together that no later or earlier such set contains."""
+    """Sets of buffers that live together, without those that an earlier or later set contains."""
     buffers = items.problem.buffers
     starts = sorted(range(len(buffers)), key=lambda i: (buffers[i].start, i))
     ends = sorted(range(len(buffers)), key=lambda i: (buffers[i].end, i))
@@ -162,7 +165,7 @@ def maximal_live_sets(items: Items) -> Iterator[list[int]]:
 
 
 def windows(items: Items, live: Sequence[int]) -> dict[int, tuple[int, int, int]]:
-    """Item -> (bottom, top, bytes used) of its live pieces, relative to the item's offset."""
+    """Item -> (bottom, top, bytes used) of its buffers in `live`, relative to the item's offset."""
     stretches_of: dict[int, list[tuple[int, int]]] = {}
     for i in live:
         low = items.shift[i]
@@ -180,7 +183,8 @@ def windows(items: Items, live: Sequence[int]) -> dict[int, tuple[int, int, int]
 
 
 def heaviest(items: Items) -> int:
-    """The most bytes that items use at one time: a lower bound without overlaps from a distance."""
+    """The largest number of bytes that items use at one time: a lower bound if no overlap has
+    unbounded distance."""
     return max(
         (
             sum(used for _, _, used in windows(items, live).values())
@@ -191,7 +195,8 @@ def heaviest(items: Items) -> int:
 
 
 class _Groups:
-    """Union-find of buffers with distances: `joint` and `shift` give each buffer's group."""
+    """Union-find of buffers with distances: `joint` is each buffer's group, `shift` its
+    distance."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -201,8 +206,8 @@ class _Groups:
         self.members: dict[int, list[int]] = {i: [i] for i in range(count)}
 
     def join(self, alias: Overlap) -> bool:
-        """Take an alias, unless a group would collide with itself. The smaller group is added to
-        the larger."""
+        """Merge the groups of an alias, unless two buffers of the merged group would collide. The
+        smaller group is added to the larger."""
         i, j, distance = alias.first, alias.second, alias.low
         a, b = self.joint[i], self.joint[j]
         if a == b:
@@ -219,7 +224,7 @@ class _Groups:
         return True
 
     def _fits(self, a: int, b: int, move: int) -> bool:
-        """Whether group b may lie in group a when its shifts grow by `move`."""
+        """Whether group b can be merged into group a when b's shifts grow by `move`."""
         buffers, problem = self.problem.buffers, self.problem
         for m in self.members[b]:
             low = self.shift[m] + move

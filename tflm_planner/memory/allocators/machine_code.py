@@ -1,6 +1,7 @@
-"""Functions of integers as machine code, compiled by numba and kept on disk.
+"""Functions of integers, compiled to machine code by numba and cached on disk.
 
-Imported lazily: numba costs 0.3 s to import, and seconds to compile, once (`compiling`).
+This module is imported lazily: numba takes 0.3 s to import, and seconds to compile, once
+(`compiling`).
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import numpy as np
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 int64: Any = np.int64
-"""Gives literal numbers the type of numbers from arrays; numba tells the two apart."""
+"""Gives literals the type of array elements; numba treats Python integers as another type."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def without_references(options: object) -> dict[str, Any]:
-    """What tells numba to count no references to arrays: an option of its own use (`_nrt`), so that
-    a numba whose `options` have it no more is told nothing, and only slower."""
+    """Options that tell numba not to count references to arrays. They use `_nrt`, an option
+    internal to numba; if a numba lacks it, the result is empty and the code is only slower."""
     return {"_nrt": False} if hasattr(options, "_nrt") else {}
 
 
@@ -34,14 +35,15 @@ def compiled(function: _F) -> _F:
     """`numba.njit` with the machine code kept on disk, and with the function's own type.
 
     Compiled functions are kept plain: loops over elements, comparisons instead of `min` and `max`,
-    no slices, no sorts of numpy, one type for each argument. Each of these costs numba a second or
-    more to compile. Python's lock is released, so that Ctrl-C is heard meanwhile."""
+    no slices, no sorts of numpy, one type for each argument. Each exception would cost numba a
+    second or more to compile. Python's lock is released, so that Ctrl-C is handled meanwhile."""
     return _compile(function, counts_references=True)
 
 
 def compiled_in_place(function: _F) -> _F:
-    """The same for functions that make no array and keep none: they work on those of their caller.
-    Numba then counts no references to arrays, which took a quarter of a climb's time."""
+    """`compiled` for functions that neither create nor keep an array and only work on arrays of
+    their caller. Numba then counts no references to arrays, which took a quarter of a climb's
+    time."""
     return _compile(function, counts_references=False)
 
 
@@ -50,7 +52,7 @@ def _compile(function: _F, *, counts_references: bool) -> _F:
     options = {} if counts_references else without_references(known)
     try:
         machine_code = numba.njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # neither beside the source nor in the user's cache may be written
+    except RuntimeError:  # neither the source's folder nor the user's cache is writable
         _keep_for_now()
         machine_code = numba.njit(cache=True, nogil=True, **options)(function)
     _drop_unreadable(function, folder_of(machine_code))
@@ -58,8 +60,9 @@ def _compile(function: _F, *, counts_references: bool) -> _F:
 
 
 def _drop_unreadable(function: Callable[..., Any], folder: Path) -> None:
-    """Remove what other sources of the package left in the folder, where numba could not read it:
-    its index names the types of arguments, and ends the program where one has another name now."""
+    """Remove cache files that other versions of the package left in the folder and that numba
+    cannot read: their index names the types of arguments, and an unknown name would end the
+    program."""
     stem = Path(function.__code__.co_filename).stem
     for index in folder.glob(f"{stem}.{function.__qualname__}-*.nbi"):
         try:

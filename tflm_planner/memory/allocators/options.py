@@ -1,4 +1,4 @@
-"""What is asked of the allocators, and who hears of their plans."""
+"""Options of the allocators, and callbacks for their plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PlanProgress = Callable[[str, int, int], None]
 
 DEFAULT_ALLOCATORS = ("greedy", "local", "exact")
 ALLOCATORS = (*DEFAULT_ALLOCATORS, "cpsat", "best")
-"""What `best_of` understands; "best" stands for the default ones, and "greedy" always goes
+"""The names that `best_of` accepts; "best" stands for the default ones, and "greedy" always runs
 first."""
 
 
@@ -21,17 +21,17 @@ class AllocatorOptions:
     """How to look for a plan."""
 
     allocators: tuple[str, ...] = ("best",)
-    """By their names: see ALLOCATORS."""
+    """Names of allocators: see ALLOCATORS."""
     effort: float = 1.0
-    """Of the exact search, relative to the usual one."""
+    """Effort of the exact search, relative to the usual one."""
     seed: int = 0
-    """Of all random choices."""
+    """Seed of all random choices."""
     budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
-    """What each allocator may spend."""
+    """The limits of each allocator."""
 
     @property
     def patient(self) -> bool:
-        """Whether to search for long, however little there is to gain."""
+        """Whether to search for long even if there is little to gain."""
         return "exact" in self.allocators
 
 
@@ -41,8 +41,8 @@ def _hear_nothing(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Who hears of a search. on_plan: of each better plan. on_progress: that the search waits
-    for kernels to be compiled."""
+    """Callbacks of a search. on_plan: called for each better plan. on_progress: called when the
+    search waits for kernels to be compiled."""
 
     on_plan: PlanProgress = _hear_nothing
     on_progress: Callable[[str], None] = _hear_nothing

@@ -24,7 +24,8 @@ ROUNDS = DEFAULT_PACK_BUDGET.rounds
 
 
 def warm_up() -> None:
-    """Load what is compiled for this, and compile it where that was never done on this machine."""
+    """Load the compiled functions that this module uses; compile them if that was never done on
+    this machine."""
     items = bind(Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
     climb(Arrays.of(items), (0, 1), rounds=1)
     stages.place_stages(items, 0, 1)
@@ -53,8 +54,8 @@ def pack(
 def _pack_at_once(
     problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, budget: PackBudget
 ) -> Plan:
-    """Place and climb the whole problem, once with all aliases bound and once with all left
-    open."""
+    """Place and climb the whole problem, once with all consistent aliases bound and once with only
+    the required ones bound."""
     best: tuple[int, Items, list[int]] | None = None
     all_bound, open_ones = choose_all(problem, required), bind(problem, required)
     is_same = (all_bound.owner, all_bound.shift) == (open_ones.owner, open_ones.shift)
@@ -71,8 +72,9 @@ def _pack_at_once(
 def _pack_stages(
     problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, budget: PackBudget
 ) -> Plan:
-    """Place the problem stage by stage, once with all aliases bound and once with all left open;
-    the lower result is improved by placing its stages in other orders."""
+    """Place the problem stage by stage, with only the required aliases bound and, unless that comes
+    near the bound, with all consistent aliases bound; the lower result is improved by placing its
+    stages in other orders."""
     items = bind(problem, required)
     offsets = stages.place_stages(items, bound, rounds, 0, budget)
     if (_height(items, offsets) - bound) * budget.near_bound_divisor > bound:
@@ -88,8 +90,8 @@ def _pack_stages(
 def _place_and_climb(
     items: Items, bound: int, rounds: int, budget: PackBudget
 ) -> list[tuple[int, list[int]]]:
-    """(height, offsets) of the lowest plan: of the first fits, then of a climb that starts from the
-    lowest one."""
+    """(height, offsets) of the lowest first fit, then of a climb that starts from it unless it
+    reaches the bound."""
     arrays = Arrays.of(items)
     fits = [climb(arrays, order) for order in arrays.orders()]
     height, k = min((int((fit + arrays.heights).max()), k) for k, fit in enumerate(fits))

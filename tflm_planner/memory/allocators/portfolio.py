@@ -1,10 +1,11 @@
-"""The allocators in turn, cheapest first, until the lower bound is reached or budgets are spent.
+"""Runs the allocators in turn, cheapest first, until the lower bound is reached or budgets are
+spent.
 
 Knows problems and plans. It must not know TFLite, nor how any allocator works.
 
-Aliases are never a duty: the plan without any is made first, and only a lower one replaces it.
-Budgets are counted in rounds and work, so that the same problem and seed give the same plan;
-no clock is read but for a `Stop` with a time limit.
+Aliases are optional: a plan without any is made first, and only a lower one replaces it. Budgets
+are counted in rounds and work, so that the same problem and seed give the same plan; a clock is
+read only for a `Stop` with a time limit.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from tflm_planner.memory.allocators.exact import Minimiser
 
 _STACKED = "stack"
-"""Name of the first plan, which is only a start: all buffers on top of each other."""
+"""Name of the initial plan, in which all buffers lie on top of each other."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ def best_of(
     `required`: aliases that every plan takes; an alias that contradicts an earlier one is dropped.
     `stop`: may end the search, which then keeps the best plan so far.
 
-    Effort follows what can be won: the exact search of "best" ends sooner where the plan is within
-    0.5 % of the bound; "exact" by name goes on for longer. Raises `UsageError` for an unknown
-    allocator.
+    Effort depends on the possible gain: the exact search of "best" ends sooner where the plan is
+    within 0.5 % of the bound; if "exact" is named, it searches longer. Raises `UsageError` for an
+    unknown allocator.
     """
     wanted = _expand(options.allocators)
     run = _Portfolio(problem, options, tuple(required), stop or Stop(), listener)
@@ -97,13 +98,13 @@ def _expand(allocators: Sequence[str]) -> set[str]:
     if "cpsat" in wanted:
         from tflm_planner.memory.allocators import cpsat
 
-        cpsat.load()  # also when it would not be needed: the user asked for it
+        cpsat.load()  # even if it will not be needed: the user asked for it
     return wanted
 
 
 class _AliasChoice:
-    """A choice of aliases to take, with the best offsets found for its items. bound: no plan of
-    these items is lower."""
+    """A choice of aliases to take, with the best offsets found for its items. bound: a lower bound
+    on the height of any plan of these items."""
 
     def __init__(self, items: Items, bound: int) -> None:
         self.items, self.bound = items, bound
@@ -114,7 +115,7 @@ class _AliasChoice:
 
 @dataclass
 class _Portfolio:
-    """One call of `best_of`: the best plan so far, and what is left of the budget."""
+    """One call of `best_of`: the best plan so far, and the remaining budget."""
 
     problem: Problem
     options: AllocatorOptions
@@ -126,7 +127,7 @@ class _Portfolio:
     allocator: str = _STACKED
     choices: list[_AliasChoice] = field(default_factory=list[_AliasChoice])
     free: _AliasChoice | None = None
-    """The one that leaves every overlap open."""
+    """The choice that binds no alias and permits all overlaps."""
 
     def __post_init__(self) -> None:
         self.budget = self.options.budget
@@ -145,17 +146,17 @@ class _Portfolio:
 
     @property
     def over(self) -> bool:
-        """Nothing is left to gain, or the search was stopped and has a plan."""
+        """Whether nothing is left to gain, or the search was stopped after a plan was found."""
         placed = self.allocator != _STACKED
         return self.height <= self.bound or self.proved or (placed and self.stop.is_over)
 
     @property
     def gain_is_small(self) -> bool:
-        """Whether hardly anything is left to gain."""
+        """Whether the plan is nearly at the bound, so that little can be gained."""
         return (self.height - self.bound) * self.budget.small_gain_divisor < self.height
 
     def offer(self, name: str, choice: _AliasChoice, offsets: list[int]) -> None:
-        """Keep a plan if it is lower than all before."""
+        """Keep a plan if it is lower than all earlier ones."""
         height = max((o + h for o, h in zip(offsets, choice.items.heights, strict=True)), default=0)
         if height < choice.height:
             choice.height, choice.offsets = height, offsets
@@ -172,7 +173,8 @@ class _Portfolio:
         return Solution(self.plan, self.height, self.bound, optimal, self.allocator)
 
     def greedy(self) -> None:
-        """What takes milliseconds, from the plainest plans to the boldest."""
+        """Run the allocators that take milliseconds, from the simplest to those that use most
+        overlaps."""
         if self.required:
             self._place_with_required()
             return
@@ -185,7 +187,7 @@ class _Portfolio:
                 step()
 
     def _place_without_overlaps(self) -> None:
-        """Place without any overlap, unless overlaps from a distance on promise more."""
+        """Place without any overlap, unless overlaps with unbounded distance allow a lower plan."""
         bare = self.problem.permitting(()) if self.problem.overlaps else self.problem
         peak = live_bound(bare)
         self.bound = live_bound(self.problem, self.needs) if self.problem.overlaps else peak
@@ -193,18 +195,18 @@ class _Portfolio:
             self._first_fits(_AliasChoice(bind(bare, ()), peak))
 
     def _place_with_required(self) -> None:
-        """Place with the required aliases: first with these alone, then with all others that
-        agree."""
+        """Place with the required aliases: first with only these, then with all others that are
+        consistent with them, then with those that the best plan uses."""
         self.bound = live_bound(self.problem)
-        self.height = 1 << 62  # the stack of all buffers takes none
+        self.height = 1 << 62  # the initial plan uses none of the required aliases
         self._place_greedily(_AliasChoice(bind(self.problem, self.required), self.bound))
         self._place_greedily(_AliasChoice(choose_all(self.problem, self.required), self.bound))
         items = bind(self.problem, (*self.required, *taken_aliases(self.problem, self.plan)))
         self._place_greedily(_AliasChoice(items, self.bound))
 
     def _place_by_sliding(self) -> None:
-        """Slide without aliases; then with all overlaps, at heights that no pair of buffers rules
-        out."""
+        """Place by first fit without aliases; then by `slide` with all overlaps, at heights that
+        pruning does not disprove."""
         if self.loose:
             plain = without_aliases(self.problem) if self.aliases else self.problem
             self._first_fits(_AliasChoice(bind(plain, ()), self.bound))
@@ -219,8 +221,8 @@ class _Portfolio:
             self._offer_all(self.free, plans)
 
     def _place_with_aliases(self) -> None:
-        """Place by the other greedy allocators: with all aliases that agree, with all left open and
-        taken where they fit, and with those that the best plan so far takes."""
+        """Place by the other greedy allocators: with all consistent aliases bound, with none bound
+        (but permitted), and with those bound that the best plan so far uses."""
         for choice in self.choices:
             if choice is not self.free or not self.aliases:
                 self._offer_all(choice, choice.placer.others(self.bound))
@@ -241,7 +243,7 @@ class _Portfolio:
         self._offer_all(choice, choice.placer.others(self.bound))
 
     def _offer_all(self, choice: _AliasChoice, named: Iterator[tuple[str, list[int]]]) -> None:
-        """Offer a choice's candidates until one is good enough."""
+        """Offer the plans of a choice, one after the other, until one is good enough."""
         if choice not in self.choices:
             self.choices.append(choice)
         while not (choice.height <= max(choice.bound, self.bound) or self.over):
@@ -251,7 +253,8 @@ class _Portfolio:
             self.offer(candidate[0], choice, candidate[1])
 
     def local(self) -> None:
-        """Climb from the best plan of each choice, the lowest first."""
+        """Climb from the best plan of each choice, starting with the choice whose plan is
+        lowest."""
         if not compiling.ready((compiling.CLIMBING,), self.stop, self.listener.on_progress):
             return
         from tflm_planner.memory.allocators.arrays import Arrays
@@ -276,7 +279,7 @@ class _Portfolio:
             self.offer("local", choice, climbed.tolist())
 
     def exact(self) -> None:
-        """Search alias sets in turn, with doubled budgets, the most promising first."""
+        """Search alias sets in turn, the most promising first; the slices double in each round."""
         from tflm_planner.memory.allocators import exact
 
         if len(self.problem.buffers) > self.budget.exact_items:
@@ -305,7 +308,7 @@ class _Portfolio:
     def _search(
         self, searches: list[tuple[_AliasChoice, Minimiser]], complete: bool, left: float
     ) -> None:  # fmt: skip
-        """Let all searches take turns until no slice is left."""
+        """Let all searches take turns until no slices are left."""
         slices = 1
         while left > 0 and not self.over:
             for choice, minimiser in searches:
@@ -319,8 +322,8 @@ class _Portfolio:
     def _advance(
         self, choice: _AliasChoice, minimiser: Minimiser, slices: int, left: float
     ) -> float:
-        """Let one search go on for so many slices, of those that are left. Returns the slices that
-        it took."""
+        """Let one search run for at most `slices` slices for each capacity, and `left` in all.
+        Returns the number of slices that it took."""
         minimiser.high = min(minimiser.high, self.height)
         if self.over or left <= 0:
             return 0.0
@@ -335,7 +338,7 @@ class _Portfolio:
         return minimiser.slices - before
 
     def _exact_choices(self) -> tuple[list[_AliasChoice], bool]:
-        """The alias sets that may still win, and whether the others certainly cannot."""
+        """The alias sets that may still give a lower plan, and whether all other sets cannot."""
         if self.required:
             item_sets = choose_all(self.problem, self.required), bind(self.problem, self.required)
             return [_AliasChoice(isolate(items), self.bound) for items in item_sets], False
@@ -346,7 +349,7 @@ class _Portfolio:
         ranked: list[_AliasChoice] = []
         for items in (best_items, *sets):
             isolated_items = isolate(items)
-            # Loose overlaps make the heaviest section no bound: `Minimiser` has its own.
+            # With unbounded overlaps `heaviest` is no lower bound: `Minimiser` computes its own.
             weight = self.bound if self.loose else max(self.bound, heaviest(isolated_items))
             if weight < self.height:
                 ranked.append(_AliasChoice(isolated_items, weight))
@@ -354,7 +357,7 @@ class _Portfolio:
         return (ranked, True) if complete else (ranked[: self.budget.exact_choices], False)
 
     def cpsat(self) -> None:
-        """A second opinion by OR-Tools on the whole problem, aliases included."""
+        """Let OR-Tools search the whole problem, with all aliases permitted."""
         from tflm_planner.memory.allocators import cpsat
 
         result = cpsat.solve(

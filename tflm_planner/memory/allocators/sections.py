@@ -1,11 +1,11 @@
-"""Turns items into the arrays that the compiled search works on.
+"""Turns items into the arrays of the compiled search.
 
 Knows items and arrays. It must not know how the search goes, nor import numba.
 
-    sections:   0    1     2        A section is a maximal set of pieces live together. Where a
-              |####|                group's pieces differ from section to section, each section
-              |####|#####|          has its own bottom and weight: a skyline is kept exactly.
-                   |#####|####|
+    sections:   0    1     2        A section is a maximal set of buffers that live together. Where
+              |####|                the buffers of an item differ from section to section, each
+              |####|#####|          section has its own bottom and weight: the outline of an item
+                   |#####|####|     is exact.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Sections:
     """Whether the arrays describe the items exactly: if the search then finds no plan, there is
     none."""
     bound: int
-    """Bytes that the heaviest section needs."""
+    """Bytes that the section with the largest load needs."""
     step: int
     """Every height worth trying is a multiple of this."""
 
 
 def sections_of(items: Items, seed: int = 0) -> Sections:
-    """The sections of items. The cost is the sum of the sizes of all maximal live sets."""
+    """The sections of items. The cost grows with the sum of the sizes of all maximal live sets."""
     count = len(items)
     skyline = [windows(items, live) for live in maximal_live_sets(items)]
     first, last = [len(skyline)] * count, [0] * count
@@ -115,8 +115,8 @@ def _members(
 
 
 def _gaps(items: Items) -> tuple[list[dict[int, int]], bool]:
-    """Item -> other item -> least distance at which the other may lie above. Second result: whether
-    that describes all their permitted distances."""
+    """Item -> other item -> least distance at which the other may lie above it. Second result:
+    whether these distances describe all permitted ones."""
     gaps: list[dict[int, int]] = [{} for _ in range(len(items))]
     single = True
     for k, others in enumerate(conflicts_of(items)):
@@ -127,7 +127,7 @@ def _gaps(items: Items) -> tuple[list[dict[int, int]], bool]:
 
 
 def _loose_items(items: Items) -> set[int]:
-    """Items that some other item may share bytes with, from a distance on."""
+    """Items that have an overlap with unbounded distance."""
     trailing = [o for o in items.problem.overlaps if not o.is_alias]
     return {items.owner[i] for o in trailing for i in (o.first, o.second)}
 
@@ -139,8 +139,8 @@ def _skylines(
 ) -> tuple[list[int], list[int]]:  # fmt: skip
     """Bottom and weight of every (item, section), item by item.
 
-    The weight is the space that any item above must leave free. A loose item weighs only the least
-    that another item of the section has to leave.
+    The weight is the number of bytes that any item above must leave free. A loose item's weight is
+    the minimum of what the other items of the section must leave free.
     """
     lows: list[int] = []
     weights: list[int] = []
@@ -161,7 +161,7 @@ def _skylines(
 def _twins(
     items: Items, first: Sequence[int], last: Sequence[int], loose: set[int]
 ) -> list[int]:  # fmt: skip
-    """Item -> class; single buffers of one size that span the same sections are twins."""
+    """Item -> class; single buffers of equal size that span the same sections are twins."""
     classes: dict[tuple[int, ...], int] = {}
     linked = {items.owner[i] for pair in items.problem.permits for i in pair} | loose
     return [

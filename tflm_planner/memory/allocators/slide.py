@@ -1,15 +1,15 @@
-"""Picks offsets from domains: finds runs of layers that slide through one buffer, at once.
+"""Picks offsets from domains; finds at once the plans in which layers slide through one buffer.
 
 Knows problems and their pruned domains. It must not know TFLite or time limits.
 
     height - - - - - - - - - -     Buffers are placed one after the other, each at the low or the
-        |####|                     high end of what its neighbours leave it, at a height given
-        |####|####|                beforehand. Each placement is propagated: whoever comes later
-             |####|####|           still finds room, or the attempt is given up early.
+        |####|                     high end of its domain, below a height that is given. Each
+        |####|####|                placement is propagated to the other domains; when one becomes
+             |####|####|           empty, the attempt is given up early.
     0   - - - - - - - - - - -
 
 For a model without branches the first attempt at the bound succeeds if any plan does (`domains`
-says why); elsewhere the orders and ends are tried in turn.
+says why); for other models the orders and ends of `variants` are tried in turn.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from tflm_planner.memory.domains import Domains, Pruner
 from tflm_planner.memory.problem import Problem
 
 End = Literal["low", "high", "near"]
-"""The end of its domain at which a buffer is placed; "near": the end closer to its wall."""
+"""The end of its domain at which a buffer is placed; "near": the end that is closer to its limit,
+0 or the height."""
 
 
 def variants(problem: Problem) -> list[tuple[str, list[int], End]]:
-    """Named orders and ends, the most promising first; ties go to lower indices."""
+    """Named (order, end) pairs, the most promising first; ties go to lower indices."""
     buffers, near = problem.buffers, problem.neighbours
     peak, _ = max(live_bytes(problem), key=lambda moment: (moment[1], -moment[0]))
     away = [max(b.start - peak, peak - b.end + 1, 0) for b in buffers]
@@ -59,12 +60,11 @@ def attempts(
     high: int,
     budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
 ) -> Iterator[tuple[str, list[int]]]:
-    """(name, offsets in bytes) of plans ever lower, from the bound `low` to below `high`.
-
-    The bound itself comes first, then heights are bisected.
+    """(name, offsets in bytes) of plans, each lower than the one before, with heights from the
+    bound `low` to below `high`. The height `low` is tried first, then heights are bisected.
     """
     unit, plain = pruner.unit, variants(problem)
-    # An order that comes close to the bound mostly reaches it with a few buffers moved.
+    # An order that comes close to the bound often reaches it with a few buffers moved.
     orders: Iterable[tuple[str, list[int], End]] = chain(
         plain, _perturb(plain, budget.slide_perturbed_orders)
     )
@@ -92,7 +92,7 @@ def attempts(
 def _perturb(
     plain: Sequence[tuple[str, list[int], End]], count: int
 ) -> Iterator[tuple[str, list[int], End]]:
-    """The same orders with every buffer moved a little, the same way in every run."""
+    """The same orders with every buffer moved a little; the same moves in every run."""
     generator = random.Random(0)
     for number in range(count):
         name, order, end = plain[number % len(plain)]
@@ -105,8 +105,8 @@ def _perturb(
 def _pick(
     domains: Domains, sizes: list[int], top: int, order: list[int], end: End, work: int
 ) -> list[int] | None:
-    """Place the buffers in this order; None when one finds no room. work: how many pairs are looked
-    at after each placement, at most."""
+    """Place the buffers in this order; None when a domain becomes empty. work: the largest number
+    of pairs to look at after each placement."""
     for i in order:
         span = domains.spans[i]
         low, high = span[0][0], span[-1][1]

@@ -1,13 +1,13 @@
-"""Places thousands of items stage by stage: between moments at which few of them live.
+"""Places thousands of items stage by stage; stages end at times at which few items live.
 
-    bytes     |####|                      1st: the stage with the most bytes, alone and with care
-              |####|      |##|            2nd: the next; what reaches into it stays where it is
-         |####|####|##|###|##|###|
+    bytes     |####|                      1st: the stage with the most bytes is placed alone
+              |####|      |##|            2nd: the next; items that an earlier stage has placed
+         |####|####|##|###|##|###|             keep their offsets
               ^       ^
               few items live
 
-A first fit of all items mixes items that have nothing to do with each other, and a climb over all
-of them spends a round on the whole to move a single item. It knows items and rounds, and no clock.
+A first fit of all items mixes items that never live near each other, and a climb over all of them
+spends a round on the whole problem to move a single item. It knows items and rounds, and no clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, PackBudget
 
 @dataclass(frozen=True)
 class _Stage:
-    """Items that live from one border to the next, and the most bytes of them at one time."""
+    """Items that live between two borders in time, and the largest sum of their bytes at one
+    time."""
 
     items: tuple[int, ...]
     most: int
@@ -36,8 +37,8 @@ def place_stages(
     reorders: int | None = None,
     budget: PackBudget = DEFAULT_PACK_BUDGET,
 ) -> list[int]:
-    """Offsets of all items. rounds: of the climb in each stage. reorders: how often the stage that
-    came out highest is moved before the others (None: as `budget` says)."""
+    """Offsets of all items. rounds: of the climb in each stage. reorders: how many times the stage
+    with the highest result is moved to the front (None: `budget.stage_reorders`)."""
     arrays = Arrays.of(items)
     orders = list(arrays.orders())
     stages = sorted(_cut_into_stages(items, budget.border_items), key=lambda s: -s.most)
@@ -66,7 +67,7 @@ def place_stages(
 
 
 def _cut_into_stages(items: Items, border_items: int) -> list[_Stage]:
-    """The stages in the order of time, cut where at most `border_items` items live."""
+    """The stages in order of time, cut where at most `border_items` items live."""
     spans, heights = spans_of(items), items.heights
     times = sorted({t for span in spans for t in span})
     starts = sorted(range(len(items)), key=lambda k: spans[k][0])

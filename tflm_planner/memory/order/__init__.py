@@ -3,7 +3,8 @@
     dag.py        the graph; the peak of an order
     segments.py   gates that cut it into independent segments; a lower bound
     baselines.py  file order, reverse post-order
-    board.py      nodes fused, states as bits
+    fusing.py     a segment as a graph of bits; its nodes fused into blocks
+    twins.py      blocks that may be swapped
     exact.py      best-first search over the sets of nodes already run
     beam.py       beam search, and windows solved exactly
     solve.py      `best_order`

@@ -14,10 +14,10 @@ def file_order(dag: Dag) -> tuple[int, ...]:
 
 
 def reverse_post_order(dag: Dag) -> tuple[int, ...]:
-    """Depth-first post-order from the sources, reversed: each branch is run to its join.
+    """Depth-first post-order from the sources, reversed: each branch runs up to its join.
 
-    The scheduler of MOTES (section 4, `Schedule`); O(nodes + edges). Successors are visited in
-    reverse file order, so that branches come out in file order.
+    This is the scheduler of MOTES (section 4, `Schedule`); O(nodes + edges). Successors are visited
+    in reverse file order, so that branches appear in file order.
     """
     succs = dag.links.succs
     seen = [False] * len(dag.nodes)
@@ -32,6 +32,6 @@ def reverse_post_order(dag: Dag) -> tuple[int, ...]:
             elif not seen[node]:
                 seen[node] = True
                 stack.append((node, True))
-                # Popped last to first: file order inside the stack is reverse order of visits.
+                # The stack pops the last first, so successors are visited in reverse file order.
                 stack.extend((s, False) for s in succs[node] if not seen[s])
     return tuple(reversed(done))

@@ -1,6 +1,6 @@
 """Heuristics for segments too wide for the exact search: beam search, then windows solved exactly.
 
-This module knows a `Board`, a DAG and bytes. It proves nothing.
+This module knows a `BitGraph`, a DAG and bytes. It proves nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class _OrderState:
 def beam_search(
     board: BitGraph, *, width: int, floor: int, ceiling: int, seed: int, clock: Clock
 ) -> tuple[int, ...] | None:
-    """Blocks in an order with a peak below `ceiling` bytes, or None.
+    """An order of the blocks with a peak below `ceiling` bytes, or None.
 
-    Of all states with equally many blocks run, the `width` with the fewest live bytes, then the
-    lowest peak so far, survive; ties are broken by the seed. Peaks up to `floor` bytes count as
-    equal. A block that is safe to run at once (`exact.py`) is its state's only child. Among the
-    survivors of the last block, all in the same state, the lowest peak was kept.
+    Among all states with equally many blocks run, the `width` states with the fewest live bytes
+    are kept; ties go to the lowest peak so far, then are broken by the seed. Peaks up to `floor`
+    bytes count as equal. A block that is safe to run at once (`exact.py`) is its state's only
+    child. After the last block only one state is left: the one with the lowest peak.
     """
     rng = random.Random(seed)
     keys = [rng.getrandbits(32) for _ in board.blocks]
@@ -108,11 +108,11 @@ def improve(
     budget: int,
     clock: Clock,
 ) -> tuple[int, ...]:
-    """Re-solves exactly, again and again, windows of nodes around the highest step.
+    """Solve windows of nodes around the highest step exactly, again and again.
 
-    Every success leaves fewer steps of that height; when no window of one length succeeds the
-    next length is tried, after the longest the shortest again. Stops at `floor` bytes, or when
-    none succeeds. `budget` is the number of states for one window. The peak of the
+    Each success leaves fewer steps of that height. When no window of one length succeeds, the next
+    length is tried; after the longest comes the shortest again. Ends at `floor` bytes, or when no
+    window of any length succeeds. `budget` is the limit of states for one window. The peak of the
     result is never above that of `order`.
     """
     usable = [n for n, shorter in zip(windows, (0, *windows), strict=False) if shorter < len(order)]
@@ -133,7 +133,8 @@ def improve(
 def _lower_peak(
     dag: Dag, order: tuple[int, ...], high: list[int], window: int, budget: int, clock: Clock
 ) -> tuple[int, ...] | None:
-    """The order with one window, that holds the first highest step, solved to below its height."""
+    """The order with one window, which holds the first of the highest steps, replaced by an order
+    of that window with a lower peak; None if no window has one."""
     top = max(high)
     at = high.index(top)
     renumbered = renumber(dag, order)
@@ -145,7 +146,7 @@ def _lower_peak(
             continue
         seen.add((first, last))
         board = BitGraph(extract_range(renumbered, first, last, live[first]))
-        # At this level the search is a dive for any order below the height, not for the best.
+        # At this level the search ends at any order with a lower peak; it need not be the best one.
         result = ExactSearch(board, level=top - 1, ceiling=top).run(budget, clock)
         if result.blocks is not None:
             inner = tuple(order[first + i] for i in board.order(result.blocks))

@@ -1,5 +1,5 @@
-"""Asks whether a search was stopped, at some questions only. Budgets of states end most searches:
-they repeat."""
+"""Asks now and then whether a search was stopped. Most searches end by their budget of states,
+which makes them repeatable."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tflm_planner.support.stopping import Stop
 
 
 class Clock:
-    """Says when a search is to end; asks `stop` at every 64th question only."""
+    """Says whether a search must end; it asks `stop` at every 64th call only."""
 
     def __init__(self, stop: Stop | None = None) -> None:
         self._stop = stop or Stop()

@@ -3,12 +3,12 @@
 This module knows a DAG and bytes. It must not know TFLite, operators or offsets.
 
     node      0        1        2
-    live   [in, a]  [a, b]   [b, out]      the peak is the fattest column: what is live before
-              |        |        |          a node (its operands too), what it writes, and its
-            in dies  a dies   b dies       workspace, less what it absorbs
+    live   [in, a]  [a, b]   [b, out]      the peak is the largest column: what is live before
+              |        |        |          a node (its operands too), plus what it writes and its
+            in dies  a dies   b dies       workspace, minus what it absorbs
 
-The bytes that are live between two nodes depend on the *set* of nodes already run only, never on
-their order. All exact methods of this package rest on that.
+The bytes that are live between two nodes depend only on the *set* of nodes already run, never on
+their order. All exact methods of this package rely on that.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Absorb:
-    """Memory that a node's outputs reuse from operand `tensor` when it dies at this node.
+    """Memory of the operand `tensor` that a node's outputs reuse if the operand dies at this node.
 
-    `saved` is what the node's step needs less, in bytes; no more than the tensor has.
+    `saved` is the number of bytes by which this lowers the need of the node's step; at most the
+    size of the tensor.
     """
 
     tensor: int
@@ -32,9 +33,9 @@ class Absorb:
 class Node:
     """An operator. All fields but `after` and `workspace` hold indices of tensors.
 
-    `after`: nodes that must run before this one though no tensor says so (side effects).
-    `exclusive`: at most one absorb counts (in-place ADD); else they add up (views of CONCAT).
-    `workspace`: bytes live during this node only (scratch, the peak of a nested sub-graph).
+    `after`: nodes that must run before this one although no tensor connects them (side effects).
+    `exclusive`: at most one absorb counts (in-place ADD); otherwise they add up (views of CONCAT).
+    `workspace`: bytes live only during this node (scratch, the peak of a nested sub-graph).
     """
 
     reads: tuple[int, ...]
@@ -49,9 +50,9 @@ class Node:
 class Dag:
     """Nodes in file order, which is a valid order, and the bytes of each tensor.
 
-    Inputs live from before the first node to their last reader; one that nobody reads lives
-    during the first step only. Outputs live until after the last node. A tensor that nobody
-    reads and that is no output dies right after its node. Made by `of`, which checks it.
+    Inputs live from before the first node to their last reader; an input without readers lives only
+    during the first step. Outputs live until after the last node. A tensor that is neither read nor
+    an output dies right after the node that writes it. Made by `of`, which checks the graph.
     """
 
     sizes: tuple[int, ...]
@@ -66,17 +67,17 @@ class Dag:
         sizes: tuple[int, ...], nodes: tuple[Node, ...],
         inputs: tuple[int, ...], outputs: tuple[int, ...],
     ) -> Dag:  # fmt: skip
-        """The graph of these nodes; ValueError where it is unsound."""
+        """The graph of these nodes; ValueError if it is invalid."""
         return Dag(sizes, nodes, inputs, outputs, Links.of(sizes, nodes, inputs, outputs))
 
     @property
     def is_free(self) -> bool:
-        """Whether its nodes can run in more than one order: whether one need not wait for the
-        one before it."""
+        """Whether its nodes can run in more than one order: whether some node need not wait for the
+        node before it."""
         return any(i and i - 1 not in before for i, before in enumerate(self.links.preds))
 
     def with_node_costs(self, nodes: tuple[Node, ...]) -> Dag:
-        """The same graph whose nodes differ in `absorbs`, `exclusive` and `workspace` only."""
+        """The same graph with nodes that differ only in `absorbs`, `exclusive` and `workspace`."""
         return Dag(self.sizes, nodes, self.inputs, self.outputs, self.links)
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> Dag:
@@ -86,7 +87,8 @@ class Dag:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What follows from a `Dag`'s nodes: who writes and reads each tensor, who waits for whom."""
+    """The edges of a `Dag`: which node writes and which read each tensor, which nodes wait for
+    which."""
 
     writer: tuple[int, ...]
     """Node that writes each tensor; -1 for inputs."""
@@ -99,16 +101,17 @@ class Links:
     outputs: frozenset[int]
     """Outputs of the graph: they never die."""
     start: int
-    """Bytes live before the first node, without inputs that nobody reads."""
+    """Bytes live before the first node, without inputs that no node reads."""
     unread: int
-    """Bytes of inputs that nobody reads and that are no outputs: live in the first step only."""
+    """Bytes of inputs that no node reads and that are no outputs: they live in the first step
+    only."""
 
     @staticmethod
     def of(
         sizes: tuple[int, ...], nodes: tuple[Node, ...],
         inputs: tuple[int, ...], outputs: tuple[int, ...],
     ) -> Links:  # fmt: skip
-        """Builds the links, and checks that file order is valid and every operand exists."""
+        """Builds the links, and checks that file order is valid and that every operand exists."""
         writer = [-1] * len(sizes)
         existing = set(inputs)
         readers: list[list[int]] = [[] for _ in sizes]
@@ -144,7 +147,7 @@ class Links:
 
 
 def _check(i: int, node: Node, sizes: tuple[int, ...], existing: set[int]) -> None:
-    """ValueError unless node i makes sense where the tensors `existing` exist."""
+    """ValueError if node i is invalid given that only the tensors `existing` exist before it."""
     for t in node.reads:
         if t not in existing:
             raise ValueError(f"node {i} reads tensor {t}, which nothing before it writes")
@@ -158,7 +161,7 @@ def _check(i: int, node: Node, sizes: tuple[int, ...], existing: set[int]) -> No
 
 
 def is_valid(dag: Dag, order: Sequence[int]) -> bool:
-    """Whether `order` runs every node once, each after all it depends on."""
+    """Whether `order` runs every node once, each after all nodes that it depends on."""
     place = {node: i for i, node in enumerate(order)}
     if len(order) != len(dag.nodes) or len(place) != len(order):
         return False
@@ -169,7 +172,8 @@ def is_valid(dag: Dag, order: Sequence[int]) -> bool:
 
 
 def absorbed_bytes(node: Node, dead: set[int]) -> int:
-    """Bytes that a node saves when exactly the operands in `dead` die at it; each counts once."""
+    """Bytes that a node saves if exactly the operands in `dead` die at it; each operand counts
+    once."""
     saved = {a.tensor: a.saved for a in node.absorbs if a.tensor in dead}.values()
     return max(saved, default=0) if node.exclusive else sum(saved)
 
@@ -196,6 +200,7 @@ def steps(dag: Dag, order: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def peak(dag: Dag, order: Sequence[int]) -> int:
-    """The most bytes live in any step of a valid order; what is live at rest if there is none."""
+    """The largest number of bytes live in any step of a valid order; without nodes, the bytes of
+    the inputs."""
     links = dag.links
     return max((during for during, _ in steps(dag, order)), default=links.start + links.unread)

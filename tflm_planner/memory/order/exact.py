@@ -1,27 +1,29 @@
 """Exact search: the smallest bottleneck on a path through the states of a segment.
 
-This module knows a `Board` and bytes. The states are the down-sets of the blocks (Serenity,
+This module knows a `BitGraph` and bytes. The states are the down-sets of the blocks (Serenity,
 Ahn et al. 2020, section 3.1, solves the same lattice by dynamic programming under a budget that
-it guesses). Here the budget needs no guess: states are explored in the order of the peak that it
-takes to reach them (Dijkstra with max for plus). All states of one *level* are explored depth
-first before the level rises to the cheapest step refused so far, so
+it guesses). Here no budget is guessed: states are explored in the order of the peak that is needed
+to reach them (Dijkstra's algorithm with max in place of +). All states reachable within one *level*
+are explored depth first; then the level rises to the cheapest step refused so far. Hence
 
 - no state is explored twice at one level;
-- the level is at any time a lower bound, which a search out of budget still returns;
-- where the level holds already (a slack segment, a tight bound) the first dive is the answer.
+- the level is at any time a lower bound, which is returned even when the budget is spent;
+- where the first level is high enough (a segment with slack, a tight bound) the first depth-first
+  path is the answer.
 
 *Commitment.* In state S at level L let X be a set of blocks that can be run with no step above L,
-such that live(S + X) <= live(S + Y) for every Y that could come between (dependences closed).
-Then X may be run at once and all other choices in S dropped. Proof: live is submodular, live(A) +
+such that live(S + X) <= live(S + Y) for every subset Y of X that can run before the rest of X. Then
+X may be run at once and all other choices in S dropped. Proof: live is submodular, live(A) +
 live(B) >= live(A + B) + live(A & B), as it is a sum of size * ([written in A] - [written and all
 read in A]). Take any completion P0 = S, P1, ... and run X, then P's other blocks in P's order.
 With B = S + X: live(P_i + B) <= live(P_i) + live(B) - live(P_i & B) <= live(P_i). A block in state
-P_i + B writes and needs as much as in P_i, and absorbs no less since an operand that dies at it
-in P_i dies at it here. So no later step is higher than it was. Levels only rise, and the optimum
-is at least the level, so a commitment stands for good.
+P_i + B writes and needs as much as in P_i, and absorbs no less, since an operand that dies at it
+in P_i dies at it in P_i + B. So no later step is higher than it was. Levels only rise, and the
+optimum is at least the level, so a commitment is final.
 
-Sets tried are single blocks; runs in which each block waits for the one before it, so that every
-Y is a prefix; and the last readers of one tensor, all ready, so that every Y is a subset.
+The sets X that are tried: single blocks; runs in which each block waits for the one before it, so
+that every Y is a prefix; and the last readers of one tensor if all are ready, so that every Y is a
+subset.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.fusing import BitGraph
 
 LONGEST_RUN, WIDEST_SET = 6, 4
-"""Blocks that a commitment looks at."""
+"""Largest numbers of blocks in a run and in a set of readers that are tried as a commitment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +44,18 @@ class ExactResult:
     """What an exact search knows when it ends."""
 
     blocks: tuple[int, ...] | None
-    """An order below the ceiling that is optimal, or None."""
+    """An optimal order with a peak below the ceiling, or None."""
     bound: int
     """No order has a smaller peak."""
     complete: bool
-    """The order is optimal, or nothing lies below the ceiling."""
+    """Whether the order is optimal, or it is proved that no order has a peak below the ceiling."""
     states: int
-    """States explored."""
+    """The number of states explored."""
 
 
 class _RefusedStep(NamedTuple):
-    """A state with a step that is above the level. level: the lowest that allows one. number:
-    breaks ties, by when the state was explored."""
+    """A state with a step that exceeds the level. level: the lowest level that permits one of its
+    refused steps. number: breaks ties; smaller if the state was explored earlier."""
 
     level: int
     number: int
@@ -63,7 +65,7 @@ class _RefusedStep(NamedTuple):
 
 
 class ExactSearch:
-    """Explores the states of one board; `run` may be called again with a larger budget."""
+    """Explores the states of one graph; `run` may be called again with a larger budget."""
 
     def __init__(self, board: BitGraph, *, level: int, ceiling: int) -> None:
         self.board = board
@@ -77,8 +79,8 @@ class ExactSearch:
         self.reached_from[0] = (0, ())
 
     def run(self, budget: int, clock: Clock) -> ExactResult:
-        """Explores until the end is reached, nothing is left below the ceiling, or the budget
-        (states) or the time is spent.
+        """Explores until the final state is reached, no state is left below the ceiling, or the
+        budget (a number of states) or the time is spent.
         """
         end = self.board.everything
         while self.level < self.ceiling:
@@ -128,7 +130,7 @@ class ExactSearch:
                 return
         if refused < self.ceiling:
             heappush(self.heap, _RefusedStep(refused, self.states, done, ready, live))
-        # The stack pops the last: prefer what grows least, then file order.
+        # The stack pops the last entry first: the smallest growth, then file order.
         moves.sort(reverse=True)
         for change, b in moves:
             after = done | 1 << b
@@ -139,7 +141,8 @@ class ExactSearch:
     def _find_run(
         self, done: int, ready: int, live: int, b: int, change: int
     ) -> tuple[tuple[int, int], ...]:
-        """A run from block b on that ends with no more live than it began with, or nothing."""
+        """A run that starts with block b and ends with at most as many live bytes as before it;
+        empty if none is found."""
         board, run, total = self.board, [(b, change)], change
         while len(run) < LONGEST_RUN:
             done, now = board.after(done, ready, b)
@@ -167,8 +170,8 @@ class ExactSearch:
     ) -> tuple[tuple[int, int], ...]:
         """The last readers of an operand of b, if they are ready, few, and a commitment.
 
-        A quick test comes first: the operand's death must free at least the bytes that they write,
-        one after the other.
+        A quick test comes first: the death of the operand must free at least the bytes by which
+        these readers raise the live bytes.
         """
         for readers, size in self.board.sharers[b]:
             unfinished = readers & ~done
@@ -181,9 +184,10 @@ class ExactSearch:
         return ()
 
     def _order_commitment(self, done: int, live: int, members: int) -> tuple[tuple[int, int], ...]:
-        """An order of ready blocks with no step above the level, if their set is a commitment.
+        """An order of these ready blocks with no step above the level, if their set is a
+        commitment.
 
-        Any subset of ready blocks may come between, so that all are looked at.
+        Any subset of ready blocks may run first, so all subsets are checked.
         """
         board = self.board
         blocks = [b for b in range(members.bit_length()) if members >> b & 1]

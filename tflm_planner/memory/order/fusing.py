@@ -1,30 +1,29 @@
-"""A segment made ready for search: nodes fused where that is safe, states as bits of an int.
+"""A segment prepared for search: nodes fused where that is safe, states as bits of an int.
 
 This module knows a DAG and bytes. A *state* is the set of blocks already run. A *block* is a
-sequence of nodes that run one right after another. What a block costs in a state depends only on
+sequence of nodes that run one right after another. The cost of a block in a state depends only on
 which of its operands die in it:
 
     rise, change = block.table[pattern of dying operands]
     peak in the block = bytes live before + rise;    bytes live after = before + change
 
-Fusing is proved for every bound T on the peak: if some order keeps to T, then one that runs the
-two blocks back to back does. `live(S)`, the bytes live after the set S, is a sum over tensors of
-size * [written in S] * [not all readers in S]; a set grown by others frees no less, and an
-operand dies no later, when more has been run.
+Fusing two blocks keeps an optimal order. Proved for every bound T on the peak: if some order has no
+step above T, then so has an order that runs the two blocks back to back. `live(S)`, the bytes live
+after the set S, is a sum over tensors of size * [written in S] * [not all readers in S]. If other
+blocks are added to S, a block frees no less, and its operands die no later.
 
-*Late* (a, then b): b is the only one that waits for a, and a never lowers the live bytes. Move a
-to right before b. Blocks in between now run with a's change (>= 0) fewer bytes live, and lose
-no absorb because nobody that could be among them absorbs an operand of a. The rise of a at its new
-place is, by the test in `_can_move_late`, no more than the rise of b right after it, which is what
-b needed before.
+*Late* (a, then b): only b waits for a, and a never lowers the live bytes. Move a to right before b.
+The blocks in between now run with fewer live bytes, by a's change (>= 0), and lose no absorb,
+because none of them absorbs an operand of a. By the test in `_can_move_late`, the rise of a at its
+new place is at most the rise of b right after it, which b needed already.
 
-*Early* (a, then b): a is all that b waits for, and b never raises the live bytes. Move b to right
-after a. Blocks in between run with no more bytes live, and what they absorb dies no later. The
-rise of b at its new place is no more than that of a, by the test in `_can_move_early`.
+*Early* (a, then b): b waits only for a, and b never raises the live bytes. Move b to right after a.
+The blocks in between run with no more live bytes, and what they absorb dies no later. By the test
+in `_can_move_early`, the rise of b at its new place is at most that of a.
 
-*Views*: blocks that nobody waits for, that write nothing over what they absorb, and whose operands
-are theirs alone, change nothing whenever they run. All run together, so that those who feed them
-can be twins (`twins.py`).
+*Views*: blocks that no block waits for, that write no bytes beyond those that they absorb, and
+whose operands no other block reads, cost nothing whenever they run. All of them are fused into one
+block, so that the blocks that write their operands can be twins (`twins.py`).
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from tflm_planner.memory.order.dag import Dag, absorbed_bytes
 from tflm_planner.memory.order.twins import twins
 
 WIDEST_FUSION = 6
-"""Blocks with more shared operands than this are not fused: 2**6 rows are tested for each."""
+"""A block with more shared operands than this is not fused: 2**6 patterns are tested for each."""
 
 
 class FusedNodes:
-    """Nodes that run back to back, and what they cost (see the module)."""
+    """Nodes that run back to back, and their cost (see the module)."""
 
     def __init__(self, dag: Dag, nodes: tuple[int, ...]) -> None:
         links, inside = dag.links, set(nodes)
@@ -69,7 +68,7 @@ class FusedNodes:
 
     @property
     def every(self) -> int:
-        """The pattern in which all shared operands die: the cheapest, as 0 is the dearest."""
+        """The pattern in which all shared operands die, which costs least; pattern 0 costs most."""
         return (1 << len(self.shared)) - 1
 
     def _simulate(self, pattern: int) -> tuple[int, int]:
@@ -91,10 +90,10 @@ class FusedNodes:
 
 
 class BitGraph:
-    """Blocks of one segment, numbered in file order, as masks of bits.
+    """The blocks of one segment, numbered in file order; sets of blocks are masks of bits.
 
-    With `shortcuts` blocks are fused and twins (`twins.py`) run in file order, both of which
-    leave an optimal order. Without, every node is a block and waits for its operands only.
+    With `shortcuts`, blocks are fused and twins (`twins.py`) run in file order; both preserve an
+    optimal order. Without it, every node is a block and waits only for its operands.
     """
 
     def __init__(self, dag: Dag, *, shortcuts: bool = True) -> None:
@@ -118,12 +117,12 @@ class BitGraph:
             tuple((1 << k, others) for k, others in enumerate(of_block))
             for of_block in other_readers
         ]
-        """For each block, (bit in pattern, blocks that must have run for the operand to die)."""
+        """For each block (bit in pattern, blocks that must have run for that operand to die)."""
         self.sharers = [
             tuple((o | 1 << b, dag.sizes[t]) for t, o in zip(block.shared, others, strict=True))
             for b, (block, others) in enumerate(zip(self.blocks, other_readers, strict=True))
         ]
-        """For each block and operand shared with others, (all its readers, its size)."""
+        """For each block and operand shared with others (mask of all its readers, its size)."""
         self.start = links.start
         self.everything = (1 << len(groups)) - 1
         self.ready = sum(1 << b for b, p in enumerate(self.preds) if not p)
@@ -137,7 +136,7 @@ class BitGraph:
         return self.blocks[b].cost(pattern)
 
     def after(self, done: int, ready: int, b: int) -> tuple[int, int]:
-        """(state, blocks ready in it) after block b."""
+        """(state, ready blocks in it) after block b has run."""
         done |= 1 << b
         ready ^= 1 << b
         for s in self.succs[b]:
@@ -158,7 +157,7 @@ def _mask(blocks: Iterable[int]) -> int:
 
 
 class Fuser:
-    """Fuses blocks of a segment until no proved fusion is left."""
+    """Fuses blocks of a segment until no fusion that is proved safe is left."""
 
     def __init__(self, dag: Dag) -> None:
         links = dag.links
@@ -229,7 +228,7 @@ class Fuser:
             self.succs[a].add(s)
 
     def _order_blocks(self) -> list[tuple[int, ...]]:
-        """Blocks in the order of their first nodes where dependences allow it."""
+        """Blocks in the order of their first nodes, as far as dependences allow."""
         waits = {b: len(p) for b, p in self.preds.items()}
         ready = [(min(self.blocks[b].nodes), b) for b, n in waits.items() if not n]
         heapify(ready)

@@ -1,7 +1,8 @@
-"""Where every order agrees: gates, the segments between them, and a bound on all orders.
+"""Gates, which every order passes; the segments between them; and lower bounds for all orders.
 
-A *gate* is a node that every other node comes before or after in every valid order. Segments
-between gates are then solved alone: what is live at their ends does not depend on the order.
+A *gate* is a node such that in every valid order the same nodes come before it and the same after
+it. Segments between gates are solved separately: the bytes live at their borders do not depend on
+the order.
 
     0 - 1 < 2 > 4 - 5        gates 0, 1, 4, 5; the pieces are [0] [1] [2, 3] [4] [5]
           < 3 >
@@ -17,8 +18,8 @@ from tflm_planner.memory.order.dag import Absorb, Dag, Node, absorbed_bytes
 def independent_ranges(dag: Dag) -> list[tuple[int, int]]:
     """Half-open ranges of nodes in file order; every order runs them one after another.
 
-    Linear: node i is a gate when it is the only sink among nodes 0..i (so all of them come
-    before it) and the only source among nodes i.. (so all of them come after it).
+    Takes linear time: node i is a gate when it is the only sink among nodes 0..i (so all of them
+    come before it) and the only source among the nodes from i on (so all of them come after it).
     """
     count, links = len(dag.nodes), dag.links
     sinks_lost, sources_lost = [0] * count, [0] * count
@@ -42,7 +43,7 @@ def independent_ranges(dag: Dag) -> list[tuple[int, int]]:
 
 
 def live_at_boundaries(dag: Dag) -> list[int]:
-    """Bytes live before each node of file order, and after the last; without unread inputs."""
+    """Bytes live before each node of file order, and after the last; unread inputs do not count."""
     links = dag.links
     change = [0] * (len(dag.nodes) + 1)
     for t, size in enumerate(dag.sizes):
@@ -62,8 +63,8 @@ def live_at_boundaries(dag: Dag) -> list[int]:
 def extract_range(dag: Dag, start: int, end: int, live: int) -> Dag:
     """Nodes [start, end) as a graph of their own; `live` bytes are live before them.
 
-    What lives across the segment and is not read in it becomes one tensor, input and output.
-    Unread inputs of the graph stay with its first node.
+    All tensors that live across the segment and are not read in it become one tensor, which is both
+    an input and an output. Unread inputs of the graph stay in the segment that has its first node.
     """
     links, nodes = dag.links, dag.nodes[start:end]
     touched = dict.fromkeys(t for n in nodes for t in (*n.reads, *n.writes))
@@ -104,22 +105,23 @@ def _shift_range(node: Node, index: dict[int, int], start: int) -> Node:
 
 
 def peak_lower_bound(dag: Dag) -> int:
-    """Bytes that no order can do without: the fattest node, with all that must live beside it.
+    """A lower bound on the peak of any order: the largest number of bytes that must be live, in
+    every order, while one node runs.
 
-    Exact at gates. A segment with free choice is bounded by `segment_bound`.
+    Exact at gates. A segment whose order is free is bounded by `segment_bound`.
     """
     return bound_of(dag, live_at_boundaries(dag), segments(dag))
 
 
 def segments(dag: Dag) -> list[tuple[int, int, Dag]]:
-    """The pieces with free choice: half-open ranges of nodes, each as a graph of its own."""
+    """The segments whose order is free: half-open ranges of nodes, each as a graph of its own."""
     ranges = [(start, end) for start, end in independent_ranges(dag) if end - start > 1]
     live = live_at_boundaries(dag) if ranges else []
     return [(start, end, extract_range(dag, start, end, live[start])) for start, end in ranges]
 
 
 def bound_of(dag: Dag, live: Sequence[int], free: Sequence[tuple[int, int, Dag]]) -> int:
-    """`lower_bound`, from what is live between nodes and from the segments."""
+    """`peak_lower_bound`, given the bytes live between nodes and the segments."""
     best = max(live[0] + dag.links.unread, live[-1])
     inside = [False] * len(dag.nodes)
     for start, end, part in free:
@@ -129,7 +131,7 @@ def bound_of(dag: Dag, live: Sequence[int], free: Sequence[tuple[int, int, Dag]]
 
 
 def _gate_bytes(dag: Dag, i: int, live: int) -> int:
-    """Bytes live during a gate; `live` are before it."""
+    """Bytes live during gate i; `live` bytes are live before it."""
     links, node = dag.links, dag.nodes[i]
     dead = {t for t in links.reads[i] if links.readers[t][-1] == i and t not in links.outputs}
     written = sum(dag.sizes[t] for t in set(node.writes))
@@ -138,11 +140,11 @@ def _gate_bytes(dag: Dag, i: int, live: int) -> int:
 
 
 def segment_bound(dag: Dag) -> int:
-    """The fattest node, each with the tensors that live across it in every order.
+    """The largest need of a node, counting the tensors that live across it in every order.
 
     A tensor lives across node v in every order when it exists before v (its writer is an
     ancestor of v, or it is an input) and is needed after v (a reader descends from v, or it is
-    an output). Quadratic in the nodes, over bits.
+    an output). Takes quadratic time in the nodes, with bit sets.
     """
     links, count = dag.links, len(dag.nodes)
     before, after = [0] * count, [0] * count
@@ -170,8 +172,8 @@ def segment_bound(dag: Dag) -> int:
 
 
 def _node_bytes(dag: Dag, i: int, after: int) -> int:
-    """Operands, results and workspace of node i, less all operands that a result could ever take
-    over."""
+    """Bytes of operands, results and workspace of node i, minus the most that its results can
+    absorb in any order."""
     links, node = dag.links, dag.nodes[i]
     dead = {
         t

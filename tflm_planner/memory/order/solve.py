@@ -1,8 +1,9 @@
 """The front door: the best order within a budget, and how far it can be from the optimum.
 
-This module knows a DAG and bytes. Segments between gates are solved one at a time, the highest
-first, and only while the whole peak can still fall: a segment that is not to blame keeps the
-order of the file, and a graph whose file order is optimal comes back as it is.
+This module knows a DAG and bytes. Segments between gates are solved one at a time, the one with the
+highest peak first, and only while the peak of the whole graph can still fall: a segment that does
+not determine the peak keeps the order of the file, and a graph whose file order is optimal keeps
+it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tflm_planner.support.stopping import Stop
 
 Method = Literal["best", "file", "rpo", "beam", "exact"]
 OrderProgress = Callable[[int, int], None]
-"""Called with (smallest peak so far, lower bound), both in bytes of the whole graph."""
+"""Called with (smallest peak so far, lower bound), both in bytes and for the whole graph."""
 
 
 @dataclass(frozen=True)
 class OrderResult:
-    """An order of all nodes and what is known of it. Sizes are in bytes, times in seconds."""
+    """An order of all nodes and what is known about it. Sizes are in bytes."""
 
     order: tuple[int, ...]
     peak: int
@@ -36,7 +37,8 @@ class OrderResult:
     """No order has a smaller peak; equal to `peak` when `optimal`."""
     optimal: bool
     method: str
-    """What made the order: "file", "rpo", "beam" or "exact" (the boldest over all segments)."""
+    """The search that made the order: "file", "rpo", "beam" or "exact"; if segments differ, the
+    last in this list."""
 
 
 def best_order(
@@ -50,13 +52,13 @@ def best_order(
 ) -> OrderResult:
     """The order of operators with the smallest peak of live bytes that the method finds.
 
-    "best" searches exactly up to the budget's states for each segment, with beams where a
-    first dive does not settle it; "exact" goes on for longer, without beams; "beam" proves nothing
-    but what bounds show. Never worse than file order; file order itself where none is better.
-    Same graph, method, seed and budget give the same order unless `stop` ends the search, which
-    then keeps the best so far.
+    "best" searches each segment exactly, up to the budget's states, and runs beams if a first short
+    search does not solve it; "exact" searches longer, without beams; "beam" searches without exact
+    search, so that only bounds can prove its result optimal. Never worse than file order; the
+    result is file order itself if nothing is better. Same graph, method, seed and budget give the
+    same order unless `stop` ends the search, which then returns the best order so far.
 
-    Raises ValueError when the graph is unsound (see `Dag.links`) or the method is unknown.
+    Raises ValueError when the graph is invalid (see `Dag.of`) or the method is unknown.
     """
     if method not in get_args(Method):
         raise ValueError(f"no method {method!r}: choose best, file, rpo, beam or exact")
@@ -75,7 +77,7 @@ def best_order(
 
 @dataclass
 class _Allowance:
-    """Budget of exact searches in states: for one segment, and the rest for all of them."""
+    """Budget of exact searches in states: per segment, and what is left for all segments."""
 
     budget: OrderBudget
     per_segment: int
@@ -83,7 +85,7 @@ class _Allowance:
 
 
 class _OrderedSegment:
-    """A segment with free choice: its graph, its best order, its peak."""
+    """A segment whose order is free: its graph, its best order so far, its peak."""
 
     def __init__(self, dag: Dag, start: int) -> None:
         self.dag, self.start = dag, start
@@ -92,14 +94,14 @@ class _OrderedSegment:
         self.open = True
 
     def offer(self, order: tuple[int, ...], made_by: str) -> None:
-        """Takes the order when its peak is smaller than the best one's."""
+        """Takes the order if its peak is smaller than that of the best order so far."""
         height = peak(self.dag, order)
         if height < self.peak:
             self.order, self.peak, self.made_by = order, height, made_by
 
 
 class _Solver:
-    """Holds the best order of every segment at any time, so that a stop loses nothing."""
+    """Has the best order of every segment at any time, so that a stop loses nothing."""
 
     def __init__(
         self,
@@ -117,7 +119,8 @@ class _Solver:
         self.bound = bound_of(dag, live_at_boundaries(dag), self.free)
 
     def run(self) -> None:
-        """Solves the highest open segment, until it cannot or need not fall."""
+        """Solves the open segment with the highest peak, again and again, until the peak of the
+        graph cannot fall or is equal to the bound."""
         if self.method == "file":
             return
         self.parts = [_OrderedSegment(part, start) for start, _, part in self.free]
@@ -162,7 +165,7 @@ class _Solver:
             self.allowance.left -= search.states
 
     def _explore(self, part: _OrderedSegment, search: ExactSearch, budget: int) -> bool:
-        """Searches exactly up to `budget` states in all; True when the segment is solved."""
+        """Searches exactly up to `budget` states in total; True when the segment is solved."""
         while True:
             step = self.allowance.budget.first_dive_states
             result = search.run(min(search.states + step, budget), self.clock)
@@ -202,9 +205,10 @@ class _Solver:
             self._report()
 
     def _solve_first_step(self, part: _OrderedSegment) -> None:
-        """Inputs that nobody reads weigh on the first step only: each source is tried first.
+        """Inputs that no node reads count in the first step only, so every source is tried as the
+        first node.
 
-        With its first node fixed, a segment begins with a gate and the weight is a constant.
+        With its first node fixed, a segment begins with a gate, and these bytes are a constant.
         """
         dag, bounds = part.dag, list[int]()
         sources = [i for i, before in enumerate(dag.links.preds) if not before]

@@ -1,19 +1,20 @@
-"""Regions of a segment that can be swapped without any change: tiles, parallel branches.
+"""Regions of a segment that can be swapped without changing any cost: tiles, parallel branches.
 
           .-> b1 -> c1 -.             {b1, c1} and {b2, c2} are twins when they read, need and
     a ----+-> b2 -> c2 -+-> join      write alike: only orders with b1 before b2 and c1 before
-          '-> b3 -> c3 -'             c2 need a look, O(n**2) states for 3**n
+          '-> b3 -> c3 -'             c2 must be searched, O(n**2) states instead of 3**n
 
 A region is a block with all blocks that every path reaches through it (its subtree of the
-dominator tree), so two regions are nested or apart. Twins have the same blocks before and behind
-them, and agree node by node in file order; to swap them is then an automorphism of the segment.
-So only the number of twins in each inner state matters, not which: whenever one of several in the
-same inner state moves on, let it be the first in the file. As long as regions are chains, later
-twins then never overtake earlier ones. Hence of the blocks at one place of the chain that a
-region begins with, some optimal order runs those of earlier twins first. A swap of outer regions
-carries inner twins along in their order, and swaps of regions that are apart commute.
+dominator tree), so two regions are nested or disjoint. Twins have the same predecessors and
+successors, and agree node by node in file order; swapping them is then an automorphism of the
+segment. So only the number of twins in each inner state matters, not which twins: whenever one of
+several in the same inner state advances, let it be the first in the file. As long as regions are
+chains, later twins then never overtake earlier ones. Hence, for each place in the chain with which
+a region begins, some optimal order runs the blocks at that place in the file order of the twins.
+A swap of outer regions moves inner twins along in their order, and swaps of disjoint regions
+commute.
 
-This module knows blocks and a DAG. It must not know costs: what agrees, costs the same.
+This module knows blocks and a DAG. It must not know costs: regions that agree cost the same.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def twins(
     preds: Sequence[set[int]],
     succs: Sequence[set[int]],
 ) -> list[tuple[int, int]]:
-    """(b, c): blocks at the same place of two twins, neighbours in file order; b may go first."""
+    """(b, c): blocks at the same place of two twins that are adjacent in file order; an optimal
+    order runs b before c."""
     families: dict[Hashable, list[list[int]]] = {}
     candidates: dict[Hashable, list[int]] = {}
     for b, group in enumerate(blocks):
@@ -52,7 +54,7 @@ def twins(
 
 
 def _region(root: int, preds: Sequence[set[int]], succs: Sequence[set[int]]) -> list[int]:
-    """The root and all blocks whose predecessors lie in the region, in file order."""
+    """The root and all blocks that can only be reached through it, in file order."""
     inside, work = {root}, [root]
     while work:
         for s in succs[work.pop()]:
@@ -63,7 +65,7 @@ def _region(root: int, preds: Sequence[set[int]], succs: Sequence[set[int]]) -> 
 
 
 def _trunk(region: list[int], preds: Sequence[set[int]], succs: Sequence[set[int]]) -> list[int]:
-    """The chain of blocks that a region begins with, up to its first fork."""
+    """The chain of blocks with which a region begins, up to its first fork."""
     chain, inside = region[:1], set(region)
     while True:
         following = succs[chain[-1]] & inside
@@ -80,7 +82,8 @@ def _portrait(
     region: list[int],
     home: dict[int, int],
 ) -> Hashable:
-    """All there is to know of a region, with its own blocks and tensors numbered from 0."""
+    """A description of a region, with its own blocks and tensors numbered from 0; twins have equal
+    ones."""
     links = dag.links
     place = {b: k for k, b in enumerate(region)}
     nodes = [i for b in region for i in blocks[b]]
@@ -116,10 +119,11 @@ def _portrait(
 def _use(
     dag: Dag, home: dict[int, int], readers: Sequence[int], tensor: int, region: dict[int, int]
 ) -> Hashable:
-    """Which blocks outside the region read a result, and how many of its bytes they absorb.
+    """Which nodes outside the region read a result, and how many of its bytes they absorb.
 
-    Where all readers lie in one block, that block costs the same whichever twin wrote the tensor:
-    nested CONCATENATIONs that are fused do not tell their operands apart.
+    Where all readers lie in one block outside, only that block is named: it costs the same
+    whichever twin wrote the tensor, as fused nested CONCATENATIONs do not distinguish their
+    operands.
     """
     blocks = {home[r] for r in readers}
     if len(blocks) == 1 and not blocks & region.keys():

@@ -1,1 +1,1 @@
-"""Reads flatbuffers, and refuses damaged ones before anything trusts them."""
+"""Reads flatbuffers, and refuses damaged ones before other code relies on them."""

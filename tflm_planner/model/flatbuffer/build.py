@@ -1,8 +1,8 @@
-"""Packs models the way microcontrollers want them: every data buffer starts at a multiple of 16
-(the Python flatbuffers library ignores `force_align`), and equal vectors and strings are stored
-once.
+"""Packs models in the layout that microcontrollers need: every data buffer starts at a multiple of
+16 bytes (the Python flatbuffers library ignores `force_align`), and equal vectors and strings are
+stored once.
 
-The tables are written by the generated `Pack`. Imported only where a model is written.
+The generated `Pack` writes the tables. This module is imported only to write a model.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class AlignedBuffer(generated.BufferT):  # pyright: ignore[reportUntypedBaseClas
 
     @classmethod
     def like(cls, buffer: Any) -> AlignedBuffer:
-        """One with the fields of a `BufferT`."""
+        """An `AlignedBuffer` with the fields of a `BufferT`."""
         return with_members(cls, dict(members(buffer)))
 
     def Pack(self, builder: Any) -> int:  # noqa: N802
-        """Write it, with its bytes aligned: the library's name."""
+        """Write the buffer with its bytes aligned. The library defines the name of this method."""
         builder.least_alignment = ALIGNMENT
         try:
             return int(generated.BufferT.Pack(self, builder))
@@ -39,8 +39,9 @@ class AlignedBuffer(generated.BufferT):  # pyright: ignore[reportUntypedBaseClas
 class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
     """Stores equal vectors, strings and tables once, and aligns the bytes of buffers to 16.
 
-    The alignment costs up to 15 bytes a buffer; the sharing saves more than that, so that files
-    do not grow. Method names are the library's. least_alignment: that of vectors written next.
+    Alignment costs up to 15 bytes per buffer; storing equal parts once saves more, so files do not
+    grow. The library defines the method names. least_alignment: alignment, in bytes, of the vectors
+    that are written next.
     """
 
     def __init__(self) -> None:
@@ -92,7 +93,7 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
         super().PrependUOffsetTRelativeSlot(o, x, d)
 
     def EndObject(self) -> int:  # noqa: N802
-        """Finish a table; if an equal one stands already, take this one back and point there."""
+        """Finish a table. If an equal table exists, discard this one and refer to that."""
         key = (self._width, *self._fields)
         if key in self._tables:
             self.head = len(self.Bytes) - self._start
@@ -105,9 +106,9 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
 def pack(model: Any, at_most: int = 0) -> bytes:
     """The flatbuffer of a `ModelT`, with the bytes of every `AlignedBuffer` at a multiple of 16.
 
-    `at_most`: bytes that it should not exceed, if possible. Flatbuffers are built from their end,
-    so that one with aligned buffers has a multiple of 16 bytes. Building it with padding at the
-    end, which is then cut off, makes other lengths possible.
+    `at_most`: size in bytes that it should not exceed, if possible. Flatbuffers are built from
+    their end, so the length of one with aligned buffers is a multiple of 16 bytes. Building it with
+    padding at the end, which is then cut off, makes other lengths possible.
     """
     packed = _build(model, 0)
     if not at_most < len(packed) < at_most + ALIGNMENT:
@@ -116,7 +117,7 @@ def pack(model: Any, at_most: int = 0) -> bytes:
 
 
 def _build(model: Any, cut: int) -> bytes:
-    """The flatbuffer, built in front of `cut` bytes of padding, which are then cut off."""
+    """The flatbuffer, built before `cut` bytes of padding that are then cut off."""
     builder: Any = Builder()
     builder.Pad(cut)
     builder.Finish(model.Pack(builder), FILE_IDENTIFIER)

@@ -1,11 +1,11 @@
-"""Layouts of our own copy of the schema (`data/tflite_schema.json`), for models that are only
-looked at: neither numpy nor the generated module is needed.
+"""Layouts from the package's own copy of the schema (`data/tflite_schema.json`), for models that
+are read-only: they need neither numpy nor the generated module.
 
     "tables": {"Tensor": {"shape": [4, "NUMBERS", "i", null], "type": [6, "SCALAR", "b", 0], ..}}
                                    slot kind       of/form default
 
-Keys of tables are their names. Such a model has `Vector`s where others have arrays, and cannot be
-written.
+The key of a table is its name. A model read with these layouts has `Vector`s in place of arrays,
+and cannot be written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tflm_planner.model.schema import known_schema, value_names
 
 
 class Vector:
-    """Numbers of a file, as a view: what looking at a model needs of an array."""
+    """A view of numbers in a file, with the methods of an array that reading a model needs."""
 
     __slots__ = ("_numbers",)
 
@@ -46,21 +46,21 @@ class Vector:
 
     @property
     def size(self) -> int:
-        """How many numbers."""
+        """Number of elements."""
         return len(self._numbers)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one."""
+        """Bytes of one element."""
         return self._numbers.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all."""
+        """Bytes of all elements."""
         return self._numbers.nbytes
 
     def tolist(self) -> list[Any]:
-        """The numbers."""
+        """The elements as a list."""
         return self._numbers.tolist()
 
     def tobytes(self) -> bytes:
@@ -78,11 +78,11 @@ class Known:
         return _layout_of(key)
 
     def members(self, enumeration: str) -> Mapping[int, str]:
-        """Number -> name of the table."""
+        """Number of a union member -> name of its table."""
         return _members(enumeration)
 
     def numbers(self, data: bytes, kind: str, length: int, at: int) -> Vector:
-        """A view of the file. Raises IndexError beyond its end."""
+        """A view of the file. Raises IndexError if it reaches beyond the end of the file."""
         end = at + length * _SIZES[kind]
         if end > len(data):
             raise IndexError(end)

@@ -1,10 +1,10 @@
-"""Where the fields of each table lie, and what a vtable says about one.
+"""Layouts of tables: which fields they have, and where a vtable says that these lie.
 
     field of a schema                    vtable of a table in a file
     Field("name", 10, STRING)      x     slot 10 -> byte 8          = Places: load "<8xI", follow
 
-Two modules give layouts: `learnt` those of the generated module, whatever its version, for models
-that are changed and written; `known` those of our own file, for models that are only looked at.
+Two modules provide layouts: `learnt` those of the generated module in any version, for models that
+are changed and written; `known` those of the package's own schema file, for read-only models.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _TABLE_OFFSET = "I"
 _FIRST_SLOT = 4
 """Bytes of a vtable before its first slot."""
 _KNOWN = 1 << 12
-"""Vtables of all files read whose meaning is remembered; a schema has some hundreds."""
+"""Largest number of decoded vtables to cache over all files; a schema has a few hundred."""
 
 
 class Kind(Enum):
-    """What a field holds: a number, or a reference to one of the rest."""
+    """What a field holds: a number (SCALAR), or a reference to one of the others."""
 
     SCALAR = 0
     STRING = 1
@@ -38,9 +38,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a table. name: its attribute in the object API. slot: its place in the vtable,
-    in bytes. form: of a scalar, for `struct`. of: the key of a table (see `Layouts`), the type of
-    numbers, the enumeration of a union."""
+    """A field of a table. name: its attribute in the object API. slot: its position in the vtable,
+    in bytes. form: `struct` format of a scalar. of: the key of the table that it refers to (see
+    `Layouts`), the type of its numbers, or the enumeration of a union."""
 
     name: str
     slot: int
@@ -51,8 +51,8 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """A table class. made: its class in the object API. defaults: the attributes of an object
-    without any field, in their order."""
+    """A kind of table. made: its class in the object API. defaults: the attributes of an object
+    that has no field set, in order."""
 
     name: str
     made: Any
@@ -62,21 +62,21 @@ class TableLayout:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Places:
-    """One vtable of a class, understood. loads: one `struct` format for all fields that do not
-    overlap, with their names (references as offsets). references: fields that refer to something,
-    with their places in the table."""
+    """One decoded vtable of a kind of table. loads: `struct` formats with the names of the fields
+    that each reads (references are read as offsets); one format unless fields overlap. references:
+    fields that refer to something, with their positions in the table in bytes."""
 
     loads: tuple[tuple[struct.Struct, tuple[str, ...]], ...]
     references: tuple[tuple[Field, int], ...]
 
 
 class Layouts(Protocol):
-    """A schema: layouts of tables by their keys, which are its own, and the arrays that it makes of
-    numbers."""
+    """A schema: the layouts of tables by key (each schema defines its own keys), and how vectors of
+    numbers are represented."""
 
     @property
     def root(self) -> Any:
-        """The key of a model."""
+        """The key of the table of a whole model."""
         ...
 
     def of(self, key: Any) -> TableLayout:
@@ -84,17 +84,17 @@ class Layouts(Protocol):
         ...
 
     def members(self, enumeration: str) -> Mapping[int, Any]:
-        """Number -> key of the members of a union."""
+        """Number of a union member -> key of its table."""
         ...
 
     def numbers(self, data: bytes, kind: Any, length: int, at: int) -> Any:
-        """The numbers at a place of the file, as a view. Raises unless they lie inside it."""
+        """A view of the numbers at byte `at` of the file. Raises if it leaves the file."""
         ...
 
 
 @lru_cache(maxsize=_KNOWN)
 def places_of(layout: TableLayout, vtable: bytes) -> Places:
-    """Where a table's fields are, as its vtable says. vtable: without its two lengths."""
+    """Where the fields of a table lie, decoded from its vtable. vtable: without its two lengths."""
     slots = struct.unpack(f"<{len(vtable) // 2}H", vtable)
     present = [
         (slots[at], field)
@@ -104,7 +104,7 @@ def places_of(layout: TableLayout, vtable: bytes) -> Places:
     present.sort(key=lambda p: p[0])
     loads: list[tuple[struct.Struct, tuple[str, ...]]] = []
     remaining = present
-    while remaining:  # once, but for files whose fields lie over each other
+    while remaining:  # one pass, except for files whose fields overlap
         form, names, end, overlapping = "<", list[str](), 0, list[tuple[int, Field]]()
         for at, field in remaining:
             if at < end:

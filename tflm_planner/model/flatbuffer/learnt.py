@@ -1,13 +1,13 @@
-"""Layouts learnt from the generated accessors, class by class.
+"""Layouts learnt from the generated accessors, one class at a time.
 
-Every accessor of the generated module is called once on a fake table, which notes what it is asked
-for. So the whole schema is covered without naming a field, and a newer schema brings its own
-layout. It must not know files.
+Every accessor of the generated module is called once on a fake table, which records what the
+accessor asks for. So the whole schema is covered without naming a field, and a newer schema brings
+its own layout. It must not know files.
 
     Tensor.Name()  asks for  Offset(10), String(..)        ->  Field("name", 10, STRING)
     Tensor.Type()  asks for  Offset(6), Get(Int8Flags, ..)  ->  Field("type", 6, SCALAR, "b")
 
-Keys of tables are their accessor classes, and arrays are numpy's.
+The key of a table is its accessor class, and arrays are numpy arrays.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Learnt:
         return layout_of(key)
 
     def members(self, enumeration: str) -> Mapping[int, Any]:
-        """Number -> accessor class."""
+        """Number of a union member -> its accessor class."""
         return union_members(enumeration)
 
     def numbers(self, data: bytes, kind: Any, length: int, at: int) -> Any:
@@ -73,7 +73,7 @@ _UNIONS = {
 
 
 class _Probe:
-    """A fake table, which notes what its accessors ask for."""
+    """A fake table that records what the accessors ask for."""
 
     Bytes, Pos = b"", 0
 
@@ -82,37 +82,37 @@ class _Probe:
         self.asked: dict[str, Any] = {}
 
     def Offset(self, slot: int) -> int:  # noqa: N802
-        """Where a field lies. This name and all below are the library's."""
+        """Record the slot of a field. The library defines this method name and all below."""
         self.slot = slot
         return slot
 
     def Get(self, flags: Any, _: int) -> int:  # noqa: N802
-        """A number."""
+        """Record that a number is asked for."""
         self.asked["Get"] = flags
         return 0
 
     def GetVectorAsNumpy(self, flags: Any, _: int) -> int:  # noqa: N802
-        """A vector of numbers."""
+        """Record that a vector of numbers is asked for."""
         self.asked["GetVectorAsNumpy"] = flags
         return 0
 
     def String(self, _: int) -> bytes:  # noqa: N802
-        """A string."""
+        """Record that a string is asked for."""
         self.asked["String"] = True
         return b""
 
     def Indirect(self, _: int) -> int:  # noqa: N802
-        """A table."""
+        """Record that a table is asked for."""
         self.asked["Indirect"] = True
         return 0
 
     def Vector(self, _: int) -> int:  # noqa: N802
-        """A vector."""
+        """Record that a vector is asked for."""
         self.asked["Vector"] = True
         return 0
 
     def Union(self, *_: Any) -> None:  # noqa: N802
-        """A union."""
+        """Record that a union is asked for."""
         self.asked["Union"] = True
 
 

@@ -1,9 +1,9 @@
-"""Reads flatbuffers into the object API, and refuses damaged ones before anything trusts them.
+"""Reads flatbuffers into the object API, and refuses damaged ones before other code relies on them.
 
 The Python flatbuffers library has no verifier: a flipped bit in a length makes it loop billions of
-times or read beyond the file. This walks every table, vector, string and union once, inside the
-file and inside a budget of visits that an honest file of that size cannot exceed. The result equals
-that of the generated `InitFromPackedBuf`, in a fifth of the time.
+times or read beyond the file. This module walks every table, vector, string and union once, stays
+inside the file, and stops after a number of visits that no valid file of that size can exceed. The
+result equals that of the generated `InitFromPackedBuf`, in a fifth of the time.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tflm_planner.model.schema import FILE_IDENTIFIER, with_members
 from tflm_planner.support.errors import ModelError
 
 _MOST_VISITS = 2_000_000
-"""Tables and strings of any model: 100 times those of the largest seen."""
+"""Largest number of tables and strings of any model: 100 times those of the largest seen."""
 _OFFSET, _BACK, _LENGTHS = Struct("<I"), Struct("<i"), Struct("<HH")
 
 
 def read_flatbuffer(data: bytes, layouts: Layouts | None = None) -> Any:
-    """The `ModelT` in `data`; arrays are views of it. layouts: the schema; if not given, that of
+    """The `ModelT` in `data`; arrays are views of `data`. layouts: the schema; None: the schema of
     the generated module.
 
-    Raises ModelError unless `data` is a TFLite flatbuffer whose every part lies inside it.
+    Raises ModelError unless `data` is a TFLite flatbuffer whose parts all lie inside it.
     """
     if len(data) < 8:
         raise ModelError(f"not a TFLite model: the file has only {len(data)} bytes")
@@ -46,7 +46,7 @@ def read_flatbuffer(data: bytes, layouts: Layouts | None = None) -> Any:
         return _TableReader(data, layouts or learnt()).root()
     except ModelError:
         raise
-    except Exception as error:  # whatever reading trips over, the file is to blame
+    except Exception as error:  # whatever goes wrong here, the file is the cause
         raise ModelError(
             f"damaged model: the flatbuffer points outside the file ({type(error).__name__}); "
             "is it truncated? fetch or export it again"
@@ -119,9 +119,9 @@ class _TableReader:
 
     def _numbers(self, layout: TableLayout, field: Field, at: int, _: dict[str, Any]) -> Any:
         length = self._length(layout, field, at)
-        # The vector lies in the file, or this raises.
+        # This raises unless the vector lies in the file.
         array = self._layouts.numbers(self._data, field.of, length, at + 4)
-        if length and array.itemsize > 1:  # bytes stay views; the rest is copied when read
+        if length and array.itemsize > 1:  # bytes stay views; other types are copied when read
             self._copy(array.nbytes)
         return array
 
@@ -164,8 +164,8 @@ class _TableReader:
             raise ModelError("damaged model: its tables refer to each other without end")
 
     def _copy(self, size: int) -> None:
-        """Account for bytes that are copied: many tables may share one long name or shape, so that
-        a small file becomes large when it is read."""
+        """Account for copied bytes: many tables may share one long name or shape, so a small file
+        can take much memory when it is read."""
         self._copied -= size
         if self._copied < 0:
             raise ModelError("damaged model: its tables share long vectors over and over")

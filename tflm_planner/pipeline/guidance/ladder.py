@@ -76,7 +76,7 @@ class LadderParts:
         return self.planned.inspection.arena
 
     @property
-    def is_sought(self) -> bool:
+    def search_rungs(self) -> bool:
         """Whether rungs are to be searched: the run may search, was not ended, and the file does
         not fit yet."""
         limit = self.options.arena_limit
@@ -163,12 +163,12 @@ def _beyond(parts: LadderParts, permission: TilePermission | None) -> Iterator[R
     """Yield the rungs of further permissions. They are searched until one fits, if nothing fits
     yet."""
     parts.on_progress("looking for what further permissions reach")
-    is_sought = parts.is_sought
+    search_rungs = parts.search_rungs
     searched = replace(permission or TilePermission(), spellings_only=False)
     for step in _steps(parts, searched):
-        rung = _attempt(parts, step) if is_sought else step.rung
+        rung = _attempt(parts, step) if search_rungs else step.rung
         yield rung
-        is_sought = is_sought and not parts.fits(rung.arena)
+        search_rungs = search_rungs and not parts.fits(rung.arena)
 
 
 @dataclass(frozen=True)

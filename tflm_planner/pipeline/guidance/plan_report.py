@@ -24,10 +24,10 @@ from tflm_planner.pipeline.planning.versions import version_notes
 from tflm_planner.report.document import (
     Allocation,
     HeadLimits,
+    ModelFigures,
     ParetoFront,
     Report,
     Rung,
-    Side,
     SmallerFile,
 )
 from tflm_planner.report.text.report import count
@@ -110,8 +110,8 @@ def plan_report(parts: ReportParts) -> Report:
     )
 
 
-def _side(inspection: Inspection, file_bytes: int, target: Target) -> Side:
-    return Side(
+def _side(inspection: Inspection, file_bytes: int, target: Target) -> ModelFigures:
+    return ModelFigures(
         operators=sum(1 for _ in inspection.model.ops()),
         tensors=sum(1 for _ in inspection.model.tensors()),
         file_bytes=file_bytes,
@@ -122,7 +122,7 @@ def _side(inspection: Inspection, file_bytes: int, target: Target) -> Side:
     )
 
 
-def _with_measured_arena(side: Side, allocation: HostAllocation | None) -> Side:
+def _with_measured_arena(side: ModelFigures, allocation: HostAllocation | None) -> ModelFigures:
     """The side with the arena that TFLM on this machine reported, if it ran."""
     if allocation is None:
         return side
@@ -198,7 +198,7 @@ def _conversion_notes(parts: ReportParts) -> tuple[str, ...]:
     return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
 
 
-def _front(parts: ReportParts, before: Side, after: Side) -> ParetoFront | None:
+def _front(parts: ReportParts, before: ModelFigures, after: ModelFigures) -> ParetoFront | None:
     """The Pareto front of the search for tiles, with the original model as one of its points, and
     with commands for the other points."""
     front = parts.result.search.front

@@ -210,6 +210,6 @@ def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[Me
     recipe)."""
     plain = () if options.recipe else (replace(options, overlap=False),)
     for rival in (replace(options, order="file"), *plain):
-        unkept = best.head > best.order.lower_bound
-        if options.order == "best" and unkept and not stop.is_over:
+        is_above_bound = best.head > best.order.lower_bound
+        if options.order == "best" and is_above_bound and not stop.is_over:
             yield rival

@@ -246,7 +246,7 @@ class _Attempts:
         return self._give_up(tiling, causes, f"{REFUSED}: {_describe(tiling)}: {refusal}")
 
     def _give_up(self, tiling: Tiling, causes: RefusalCauses, why: str) -> _Attempts:
-        results = self.results.without(tiling, self.arena_limit).unlike(causes.concern)
+        results = self.results.without(tiling, self.arena_limit).unlike(causes.rules_out)
         return replace(self, results=results, causes=causes, given_up=(*self.given_up, why))
 
     @property
@@ -267,7 +267,7 @@ def _first_proved_plan(
     attempts = _Attempts(results, RefusalCauses(), job.planner.arena_limit)
     missed: list[tuple[Tiling, PlannedFile]] = []
     for tiling in results.result.finalists:
-        if attempts.causes.concern(tiling):
+        if attempts.causes.rules_out(tiling):
             attempts = attempts.skip(tiling)
             continue
         try:
@@ -300,7 +300,7 @@ def _prove_tiling(
 ) -> tuple[_Attempts, PlanningResult | None]:
     """Prove the file of a tiling. Returns the attempts including this one, and the result; None if
     the file is refused, or shares the cause of an earlier refusal."""
-    if attempts.causes.concern_files(tiled.data, tiled.twin):
+    if attempts.causes.rules_out_files(tiled.data, tiled.twin):
         return attempts.skip(tiling), None
     proof = prove(tiled)
     if proof.refusal is None:

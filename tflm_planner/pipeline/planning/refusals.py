@@ -96,7 +96,7 @@ class RefusalCauses:
             refusals=self.refusals + 1,
         )
 
-    def concern(self, tiling: Tiling) -> bool:
+    def rules_out(self, tiling: Tiling) -> bool:
         """Whether a tiling is to be skipped: it has a region like a refused one, or there were
         MOST_PROOFS refusals already."""
         if self.refusals >= MOST_PROOFS:
@@ -107,7 +107,7 @@ class RefusalCauses:
             _share_a_region(tiling, refused) for refused in self.unexplained
         )
 
-    def concern_files(self, *files: bytes | None) -> bool:
+    def rules_out_files(self, *files: bytes | None) -> bool:
         """Whether one of the files has an operator of a form that a runtime did not run."""
         models = (read_model(f, dialect=True) for f in files if f is not None and self.forms)
         return any(self.forms & forms_of(model.ops()) for model in models)

@@ -66,7 +66,7 @@ def _fit(report: Report) -> report_types.FitJson:
     board = report.board
     return report_types.FitJson(
         verdict=verdict_line(report),
-        known=report.known_to_fit if report.arena_limit is not None else None,
+        known=report.fits if report.arena_limit is not None else None,
         board=None if board is None else board.id,
         arena_limit=report.arena_limit,
         flash=None if board is None else board.flash,

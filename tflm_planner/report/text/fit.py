@@ -36,9 +36,9 @@ def verdict_line(report: Report) -> str:
         return safe_text(f"CANNOT RUN on TFLM: {' '.join(report.cannot_run[0].split())}{more}")
     if report.arena_limit is None:
         return f"{_sizes(report)}; --target BOARD or --budget BYTES says whether it fits"
-    if not report.fits:
+    if not report.may_fit:
         return f"DOES NOT FIT {_where(report)}: {'; '.join(_misses(report))}"
-    word = "FITS" if report.known_to_fit else "NOT KNOWN TO FIT"
+    word = "FITS" if report.fits else "NOT KNOWN TO FIT"
     return f"{word} {_where(report)}: {', '.join(_shares(report))}"
 
 
@@ -46,7 +46,7 @@ def is_good(report: Report) -> bool | None:
     """Whether the verdict is good; None without a limit."""
     if report.arena_limit is None and not report.cannot_run:
         return None
-    return report.known_to_fit
+    return report.fits
 
 
 def _sizes(report: Report) -> str:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from tflm_planner.report.document import (
     HeadLimits,
+    ModelFigures,
     Report,
     RuntimeCheck,
-    Side,
 )
 from tflm_planner.report.text.bounds import long_figure, meaning
 from tflm_planner.report.text.fit import ladder_rows, next_line, paste_lines, verdict_line
@@ -185,7 +185,7 @@ def sentence_of_terms(terms: TermsProof) -> str:
     return f"equal for every input (chance of error < 2^{math.floor(terms.error_log2) + 1})"
 
 
-def real_sentence(side: Side) -> str:
+def real_sentence(side: ModelFigures) -> str:
     """The memory that TFLM used on this machine (x86-64, reference kernels), compared with the
     prediction for it. This is another target than the report's, with 64-bit structures and other
     scratch."""

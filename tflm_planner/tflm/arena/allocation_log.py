@@ -1,10 +1,10 @@
-"""A log of arena allocations, and what size of arena it needs.
+"""A log of arena allocations, and the size of arena that it needs.
 
     pieces   persistent, from the arena's end downward, each aligned downward
-    floors   what memory above the start must be free of the tail at some moment
+    floors   at some moment, the bytes above the arena's start that the tail must not reach
 
-Persistent pieces are aligned by address, so that how much tail a log takes depends on the arena's
-size modulo 16. This module must not know what the pieces are.
+Persistent pieces are aligned by address, so the size of a log's tail depends on the arena's size
+modulo 16. This module must not know what the pieces are.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tflm_planner.support.units import ALIGNMENT
 
 
 def smallest(needs: list[int]) -> tuple[int, int]:
-    """The smallest size, and what to add so that any start address will do.
+    """The smallest size, and the bytes to add so that any start address works.
 
-    `needs[r]` is what an arena whose size is r modulo 16 must have at least.
+    `needs[r]`: the minimum for an arena whose size is r modulo 16.
     """
 
     def works(size: int) -> bool:
@@ -36,7 +36,7 @@ class Log:
     """The allocations of one run, and what each moment needs.
 
     pieces: (class, size, alignment) of persistent memory, in order. floors: (number of pieces
-    made before, bytes above the arena's start, whether the tail counts aligned down to 16).
+    allocated before, bytes above the arena's start, whether the tail is aligned down to 16).
     """
 
     pieces: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
@@ -48,14 +48,14 @@ class Log:
 
     def extents(self, residue: int = 0) -> Iterator[int]:
         """Bytes of tail after each piece, for an arena of this size modulo 16."""
-        position = residue  # of the tail's end, modulo some large multiple of 16
+        position = residue  # of the lower end of the tail, modulo some large multiple of 16
         for _, size, alignment in self.pieces:
             position = (position - size) // alignment * alignment
             yield residue - position
 
     def tail_parts(self, count: int) -> tuple[list[int], int]:
-        """Bytes of tail by class (there are `count`), and in all, for an arena whose size is a
-        multiple of 16."""
+        """Bytes of tail by class (there are `count` classes), and in total, for an arena whose size
+        is a multiple of 16."""
         parts, before = [0] * count, 0
         for (part, _, _), extent in zip(self.pieces, self.extents(), strict=True):
             parts[part] += extent - before
@@ -63,7 +63,7 @@ class Log:
         return parts, before
 
     def needs(self) -> list[int]:
-        """Smallest arena by its size modulo 16."""
+        """The smallest arena for each size modulo 16."""
         extents = [0, *self.extents()]
         floor_needs = [self._floor_need(f, extents[f[0]], 0) for f in self.floors]
         later = [0] * (len(floor_needs) + 1)
@@ -73,8 +73,8 @@ class Log:
         return [later[0], *(self._need(residue, rest) for residue in range(1, ALIGNMENT))]
 
     def _need(self, residue: int, rest: Rest) -> int:
-        """Replay until the tail's end equals that for residue 0, modulo 16; from there on both
-        replays differ by a constant."""
+        """Replay until the lower end of the tail equals that for residue 0, modulo 16; from there
+        on the two replays differ by a constant."""
         worst, floor, position = 0, 0, residue
         for count in range(len(self.pieces) + 1):
             if count:
@@ -99,8 +99,8 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The replay for residue 0: tail after each piece, the need of each floor, the largest need
-    from each floor on, and how many pieces came before it."""
+    """The replay for residue 0: the tail after each piece, the need of each floor, the largest need
+    from each floor on, and the number of pieces before each floor."""
 
     extents: list[int]
     first: list[int]

@@ -42,12 +42,12 @@ PARTS = (
 """Classes of persistent memory."""
 FIXED, _SUBGRAPHS, _NODES, _EVAL, _BUILTIN, _INIT, _PREPARE, _HANDLES, _, _VARIABLES, _IO, _RESOURCES = range(12)  # noqa: E501  # fmt: skip
 _SPARE_REQUESTS = 12
-"""Scratch requests for which TFLM keeps room at any time (kMaxScratchBuffersPerOp)."""
+"""Number of scratch requests for which TFLM always reserves memory (kMaxScratchBuffersPerOp)."""
 
 
 @dataclass(frozen=True)
 class ScratchUse:
-    """One scratch buffer: who asked, bytes as asked, offset in the head."""
+    """One scratch buffer: the operator, the bytes requested, the offset in the head."""
 
     operator: str
     size: int
@@ -55,8 +55,8 @@ class ScratchUse:
 
 
 class _Fetched(NamedTuple):
-    """A tensor or buffer in temporary memory: ends, above the arena's start, of what a kernel
-    still uses (see prepare.Keeps), and of all of it."""
+    """A tensor or buffer in temporary memory: the ends, above the arena's start, of the parts that
+    a kernel may still use (see prepare.Keeps), and of all of it."""
 
     dims: int
     struct: int
@@ -64,8 +64,8 @@ class _Fetched(NamedTuple):
     top: int
 
     def kept_end(self, keeps: Keeps, target: Target) -> int:
-        """The end of the bytes that must stay. For older TFLM that is all of them, because its
-        sources were not read for this."""
+        """The end of the bytes that must be kept. For older TFLM these are all, because its sources
+        were not read for this."""
         if keeps == "all" or target.version != "current":
             return self.top
         return {"dims": self.dims, "struct": self.struct, "axis": self.axis}[keeps]
@@ -82,8 +82,8 @@ class AllocationReplay:
         *,
         variables_apart: bool = False,
     ) -> None:
-        """variables_apart: whether the application makes the list of resource variables with an
-        allocator of its own, outside of the arena."""
+        """variables_apart: whether the application creates the list of resource variables with a
+        separate allocator, outside of the arena."""
         self._model, self._target, self._offsets = model, target, offsets
         self._variables_apart = variables_apart
         self._layout: StructSizes = struct_sizes(target)
@@ -104,14 +104,15 @@ class AllocationReplay:
         )
         self._timeline: Timeline = replace(life_spans, planned=planned)
 
-    # --- what must be said beside the figures ----------------------------------------------
+    # --- what must be reported with the figures --------------------------------------------
 
     def uncertainties(self) -> tuple[Uncertainty, ...]:
-        """Why the figures are not exact."""
+        """The reasons why the figures are not exact."""
         return tuple(uncertainties(self._ops, self._costs, self._target))
 
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong although the figures hold; of variables, once all was replayed."""
+        """What is wrong although the figures are right; complete only after everything was
+        replayed, because variables are checked then."""
         return (
             *warnings(self._ops, self._target),
             *wild_scratch(self._ops, self._requests, self._timeline),
@@ -121,7 +122,7 @@ class AllocationReplay:
     # --- head -----------------------------------------------------------------------------
 
     def head(self) -> tuple[int, tuple[ScratchUse, ...]]:
-        """Bytes of the head, and where scratch lies in it."""
+        """Bytes of the head, and the scratch buffers in it."""
         requests = placement_requests(self._timeline, self._offsets)
         requests += [self._variable_request(t) for t in self.planned_variables()]
         placed = greedy.place(requests)
@@ -140,7 +141,7 @@ class AllocationReplay:
         return [s for s in self._by_op[op] if s > 0]
 
     def planned_variables(self) -> list[Tensor]:
-        """Variables that the plan puts into the head."""
+        """Variables that the plan places in the head."""
         return [t for t in self._model.tensors() if t.is_variable and t in self._offsets]
 
     def _variable_request(self, tensor: Tensor) -> greedy.Request:
@@ -156,12 +157,12 @@ class AllocationReplay:
         return log
 
     def begin(self, log: Log) -> None:
-        """The allocator itself, which several models may share."""
+        """Log the allocations of the allocator itself, which several models may share."""
         log.pieces += [(FIXED, size, self._layout.pointer) for size in self._layout.fixed]
 
     def continue_with(self, log: Log, head: int, before: int = 0) -> None:
-        """Every allocation of AllocateTensors after those in `log`. head: bytes of it in the end,
-        and `before` of the models that came first."""
+        """Log every allocation of AllocateTensors after those in `log`. head: bytes of the head in
+        the end; before: bytes of the head of the earlier models."""
         self._start(log, before)
         self._parse(log)
         self._init_and_prepare(log)
@@ -188,7 +189,7 @@ class AllocationReplay:
                 (_RESOURCES, sizes.resource_variable * handles, ALIGNMENT),
             ]
         log.pieces.append((_SUBGRAPHS, sizes.builtin_allocator, pointer))
-        if before:  # only now does the head shrink to the list of scratch requests
+        if before:  # only now is the head set to the list of scratch requests
             log.floors.append((len(log.pieces), before, False))
         log.pieces.append((_SUBGRAPHS, sizes.subgraph * len(model.graphs), pointer))
         log.pieces += [(_EVAL, sizes.eval_tensor * len(g.tensors), pointer) for g in model.graphs]
@@ -196,8 +197,9 @@ class AllocationReplay:
         log.floors.append((len(log.pieces), self._request_bytes(0), False))
 
     def resource_variables(self) -> int:
-        """For how many resource variables the application makes room. The wheel counts names; an
-        application is assumed to count VAR_HANDLE operators, which is always enough."""
+        """The number of resource variables for which the application reserves memory. The wheel
+        counts names; an application is assumed to count VAR_HANDLE operators, which is always
+        enough."""
         names = [op.options.variable[1] for op in self._ops if op.kind == "VAR_HANDLE"]
         return len(set(names)) if self._target.recording else len(names)
 
@@ -218,7 +220,7 @@ class AllocationReplay:
             top = self._prepare(log, steps, self._request_bytes(count))
             count += len(scratch)
             log.floors.append((len(log.pieces), self._request_bytes(count), False))
-            # There must be room for the next operator's requests, too.
+            # The next operator's requests must also fit.
             extents.append((len(log.pieces), max(top, self._request_bytes(count))))
         tails = [0, *log.extents()]
         log.need_prepare, log.prepare_temp = max(
@@ -226,7 +228,8 @@ class AllocationReplay:
         )
 
     def _prepare(self, log: Log, steps: Sequence[PrepareStep], base: int) -> int:
-        """One operator's Prepare above `base`. Returns temporary memory in use at its end."""
+        """Log one operator's Prepare above `base`. Returns the temporary memory in use at its
+        end."""
         fetched: list[_Fetched] = []
         top = base
         for i, step in enumerate(steps):
@@ -240,12 +243,12 @@ class AllocationReplay:
             top = fetched[-1].top
             if i + 1 == len(steps) or isinstance(
                 steps[i + 1], PersistentAllocation
-            ):  # of several, the last
+            ):  # after the last of several fetches
                 log.floors.append((len(log.pieces), top, False))
         return top
 
     def _fetch(self, top: int, step: TempBuffer | Tensor) -> _Fetched:
-        """Fetch into temporary memory, of which `top` bytes are in use."""
+        """Fetch a tensor or buffer into temporary memory, of which `top` bytes are in use."""
         if isinstance(step, TempBuffer):
             end = align_up(top) + step.size
             return _Fetched(end, end, end, end)
@@ -263,7 +266,7 @@ class AllocationReplay:
         return _Fetched(pointers, pointers, pointers + 4, top)
 
     def _plan(self, log: Log, top: int, count: int) -> None:
-        """CommitStaticMemoryPlan: its own structures, then the planner's."""
+        """Log CommitStaticMemoryPlan: its own structures, then those of the planner."""
         sizes, pointer = self._layout, self._layout.pointer
         tensors = sum(len(g.tensors) for g in self._model.graphs)
         top = align_up(top, pointer) + pointer * len(self._model.graphs)
@@ -278,8 +281,8 @@ class AllocationReplay:
         log.floors.append((len(log.pieces), log.planning_temp, True))
 
     def _variables(self, log: Log) -> None:
-        """Variables go to the tail unless the plan places them. TFLM looks a variable up by its
-        index within its own sub-graph, in a list that covers all sub-graphs."""
+        """Log the variables: they go to the tail unless the plan places them. TFLM looks a variable
+        up by its index within its own sub-graph, but in a list that covers all sub-graphs."""
         all_tensors = list(self._model.tensors())
         for graph in self._model.graphs:
             for index, tensor in enumerate(graph.tensors):
@@ -306,8 +309,8 @@ class AllocationReplay:
 
 
 class _AssignedVariables:
-    """Memory of resource variables: allocated by the first ASSIGN_VARIABLE of each variable that
-    stands in the same graph as its VAR_HANDLE."""
+    """Memory of resource variables: allocated by the first ASSIGN_VARIABLE of each variable that is
+    in the same graph as its VAR_HANDLE."""
 
     def __init__(self, model: Model) -> None:
         self._names: dict[Tensor, Any] = {

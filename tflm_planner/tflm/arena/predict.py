@@ -3,9 +3,9 @@
     0                head              temporary                tail           N
     |  tensors, scratch  |  structs while planning  ->  ...  <-  persistent    |
 
-How much an allocation takes depends on its address, hence on the arena's size modulo 16; the
-smallest arena is the minimum over all sixteen remainders. `allocation_replay` knows which
-allocations there are, and in which order. This module must not change models.
+The size of an allocation depends on its address, hence on the arena's size modulo 16; the smallest
+arena is the minimum over all sixteen remainders. `allocation_replay` knows which allocations there
+are, and in which order. This module must not change models.
 """
 
 from __future__ import annotations
@@ -39,48 +39,48 @@ class Arena:
     head: int
     """Tensors and scratch, as TFLM's planner places them."""
     tail: int
-    """What stays."""
+    """Memory that stays allocated."""
     tail_parts: Mapping[str, int]
     """The tail by class (see PARTS)."""
     planning_temp: int
     """Temporary memory of the memory planner."""
     prepare_temp: int
-    """The same of the operator whose Prepare needs most."""
+    """The largest temporary memory that the Prepare of one operator needs."""
     need_plan: int
-    """What planning asks for, with the tail of that moment."""
+    """Bytes that planning needs, including the tail at that time."""
     need_prepare: int
-    """What that Prepare asks for, with the tail of that moment."""
+    """Bytes that that Prepare needs, including the tail at that time."""
     arena: int
-    """The smallest size such that it and every larger one work (start aligned to 16). TFLM does not
-    check whether persistent memory overwrites temporary structures; in this size it does so only
-    where they are not read again."""
+    """The smallest size such that it and every larger size work (start aligned to 16). TFLM does
+    not check whether persistent memory overwrites temporary structures; at this size it only
+    overwrites those that are not read again."""
     alignment_slack: int
     """Bytes to add if the array's start is not aligned to 16."""
     scratch: tuple[ScratchUse, ...]
     """Each scratch buffer of an operator."""
     warnings: tuple[str, ...]
-    """What makes the figures uncertain, and what makes the model not run."""
+    """Why the figures are uncertain, and why the model may not run correctly."""
     uncertainties: tuple[Uncertainty, ...] = ()
-    """Why the figures are no more than "at least"; empty where they are exact."""
+    """Why the figures are only "at least"; empty if they are exact."""
     cannot_run: tuple[str, ...] = ()
-    """What the target's TFLM refuses to run: the figures are then what it would need if it
+    """What the target's TFLM refuses to run; the figures are then what it would need if it
     could."""
     resource_variables: int = 0
-    """For how many the application makes room."""
+    """Number of resource variables for which the application reserves memory."""
 
     @property
     def bytes(self) -> int:
-        """The size of the arena, `arena`, as users of the package ask for it."""
+        """The size of the arena: `arena` under the name that users of the package expect."""
         return self.arena
 
     @property
     def bound(self) -> BoundKind:
-        """How `arena` and the tail are known: exact, enough, or at least."""
+        """How certain `arena` and the tail are: exact, enough, or at least."""
         return bound_of(self.uncertainties)
 
     @property
     def head_bound(self) -> BoundKind:
-        """How `head` is known: exact, enough, or at least."""
+        """How certain `head` is: exact, enough, or at least."""
         return head_bound_of(self.uncertainties)
 
     @property
@@ -90,12 +90,12 @@ class Arena:
 
     @property
     def reserved(self) -> int:
-        """Bytes that firmware should reserve: `arena`, plus a margin where it is in doubt."""
+        """Bytes that firmware should reserve: `arena`, plus a margin if it is uncertain."""
         return bytes_to_reserve(self.arena, self.uncertainties)
 
     @property
     def used(self) -> int:
-        """What `arena_used_bytes()` returns in a large arena; it is less than what is needed."""
+        """What `arena_used_bytes()` returns in a large arena; less than AllocateTensors needs."""
         return self.head + self.tail
 
 
@@ -108,9 +108,9 @@ def arena_of(
 ) -> Arena:
     """The arena of `model` on `target`.
 
-    `offsets`: an offline plan (tensor -> bytes from the head's start), for example
-    `transforms.attach_plan.carried_plan(model)`; tensors without one, and all without a plan, are
-    placed as TFLM does. `variables_apart`: whether the application lists resource variables outside
+    `offsets`: an offline plan (tensor -> bytes from the start of the head), for example
+    `transforms.attach_plan.carried_plan(model)`; TFLM's planner places all tensors without an
+    offset. `variables_apart`: whether the application keeps its list of resource variables outside
     of the arena. Raises ModelError for tensors that cannot lie in an arena.
     """
     replay = AllocationReplay(model, target, offsets or {}, variables_apart=variables_apart)
@@ -139,7 +139,7 @@ def arena_of(
 
 
 class ArenaBytes(NamedTuple):
-    """Bytes of the arena, as of `Arena`, without the words beside them."""
+    """Bytes of the arena, as in `Arena`, without reasons and warnings."""
 
     head: int
     tail: int
@@ -149,7 +149,7 @@ class ArenaBytes(NamedTuple):
 def arena_bytes_of(
     model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None
 ) -> ArenaBytes:
-    """The figures of `arena_of` alone, for whoever compares hundreds of models."""
+    """Only the figures of `arena_of`, for callers that compare hundreds of models."""
     replay = AllocationReplay(model, target, offsets or {})
     head, _ = replay.head()
     log = replay.run(head)
@@ -159,7 +159,7 @@ def arena_bytes_of(
 
 
 def head_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None) -> int:
-    """Bytes of the head alone; see `arena_of`."""
+    """Only the bytes of the head; see `arena_of`."""
     return AllocationReplay(model, target, offsets or {}).head()[0]
 
 
@@ -169,23 +169,23 @@ class CommonArena:
     MicroAllocator, and run in turn."""
 
     arena: int
-    """The smallest that works, its start aligned to 16."""
+    """The smallest arena that works, if its start is aligned to 16."""
     head: int
-    """The largest of theirs."""
+    """The largest head of the models."""
     tail: int
-    """What stays of all."""
+    """The memory of all models that stays allocated."""
     tails: tuple[int, ...]
-    """What each adds to it, in order."""
+    """The bytes that each model adds to the tail, in order."""
     resource_variables: tuple[int, ...]
-    """How many each has."""
+    """The number of resource variables of each model."""
     alignment_slack: int
-    """As of `Arena`."""
+    """As in `Arena`."""
     uncertainties: tuple[Uncertainty, ...]
-    """As of `Arena`."""
+    """As in `Arena`."""
 
     @property
     def bound(self) -> BoundKind:
-        """How `arena` is known: exact, enough, or at least."""
+        """How certain `arena` is: exact, enough, or at least."""
         return bound_of(self.uncertainties)
 
     @property
@@ -199,8 +199,8 @@ def common_arena(
 ) -> CommonArena:
     """One arena for several models, each with its plan, in the order in which they are allocated.
 
-    Every AllocateTensors and every Invoke writes over the head of the other models, so that only
-    what lies in the tail outlives them. Raises ModelError where a plan puts a variable elsewhere.
+    Every AllocateTensors and every Invoke overwrites the heads of the other models, so only what
+    lies in the tail is preserved. Raises ModelError if a plan places a variable in the head.
     """
     log, head = ledger.Log(), 0
     ends: list[int] = []
@@ -236,8 +236,8 @@ def common_arena(
 
 class SplitArena(NamedTuple):
     """Bytes of both arenas of `MicroAllocator::Create(persistent, ..., non_persistent, ...)`, each
-    aligned to 16. The second one holds nothing between AllocateTensors and Invoke, or after what
-    the application has read: several models can share it."""
+    aligned to 16. The second one contains nothing that is needed between AllocateTensors and
+    Invoke, or after the application has read its outputs, so several models can share it."""
 
     persistent: int
     shared: int
@@ -246,7 +246,7 @@ class SplitArena(NamedTuple):
 def split_arena(
     model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None
 ) -> SplitArena:
-    """Persistent memory and the rest, as `arena_of` counts them, in two arenas."""
+    """The arena that `arena_of` predicts, split into persistent memory and the rest."""
     replay = AllocationReplay(model, target, offsets or {})
     log = replay.run(replay.head()[0])
     pointer, sizes = struct_sizes(target).pointer, struct_sizes(target).fixed_apart

@@ -15,8 +15,9 @@ from tflm_planner.tflm.targets import Target
 class StructSizes:
     """fixed: allocator, planner and MicroAllocator, in the order of their allocation.
 
-    builtin_allocator to resource_variable: the structures of that name. planner_buffer: what the
-    greedy planner keeps for one buffer. dims_end: bytes of TfLiteTensor up to the end of `dims`.
+    builtin_allocator to resource_variable: the structures of these names. planner_buffer: bytes
+    that the greedy planner needs for one buffer. dims_end: bytes of TfLiteTensor up to the end of
+    `dims`.
     """
 
     pointer: int
@@ -36,7 +37,7 @@ class StructSizes:
 
     @property
     def fixed_apart(self) -> tuple[int, int, int, int]:
-        """Like `fixed`, where persistent and other memory have an arena each: the allocators of
+        """Like `fixed`, but if persistent and other memory have separate arenas: the allocators of
         both, planner and MicroAllocator. No recording variant has two arenas."""
         return (16, 32, 44, 36) if self.pointer == 4 else (32, 56, 72, 72)
 

@@ -1,12 +1,12 @@
-"""What must be said beside the figures of an arena: why they are only "at least", or why a model
+"""What must be reported with the figures of an arena: why they are only "at least", or why a model
 cannot run.
 
-    doubt     the figure is a guess: of kernels that nobody has read, of operators without an entry
-    warning   the figure holds, and still something is wrong
+    doubt     the figure is a guess: kernels that nobody has read, operators without an entry
+    warning   the figure is right, and still something is wrong
 
-There is one mechanism for all doubts: every report asks `bound_of` for the word beside a figure,
-and everything that is pasted into firmware asks `bytes_to_reserve` for the bytes to
-write there. What the target's TFLM refuses to run is in `element_types`. It must not know bytes.
+There is one mechanism for all doubts: every report calls `bound_of` for the word beside a figure,
+and everything that is pasted into firmware calls `bytes_to_reserve` for the bytes to write there.
+What the target's TFLM refuses to run is in `element_types`. It must not know bytes.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
 
 BoundKind = Literal["exact", "enough", "at least"]
-"""How far a figure can be trusted. In order: it is exact; it suffices, though less may do; more may
-be needed."""
+"""How far a figure can be trusted, in this order: it is exact; it is enough, although less may work
+too; more may be needed."""
 
 _UNREAD_KERNELS_SHARE = 1.25
 """Share of the prediction to add for kernels that nobody has read: ESP-NN on an ESP32-S3 needed up
 to 2.1 times as much as the kernels that are known (keyword spotting, ESP-NN 1.1.2)."""
 _OTHER_RELEASE_SHARE = 0.62
-"""The same for another release of a library: a keyword spotting model needs 61 % more with ESP-NN
+"""The share for another release of a library: a keyword spotting model needs 61 % more with ESP-NN
 1.1.2 than with 1.2.3, and a wake word model 31 % more with 1.2.1 than with 1.1.2."""
 _ASSUMED_OPERATORS_SHARE = 0.25
-"""The same for operators without an entry, for which plenty is assumed already."""
+"""The share for operators without an entry, for which a generous size is already assumed."""
 _OTHER_TFLM_SHARE = 0.05
-"""The same for structures of another TFLM, which change by a few bytes each."""
+"""The share for the structures of another TFLM, which differ by a few bytes each."""
 _FFT_CRASH = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
 
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """Why a figure is not exact. words: the reason. margin: the share of the arena to be added to
-    what is pasted. in_head: whether the head is in doubt too, or the tail alone. bound: what the
-    figure is then."""
+    """Why a figure is not exact. words: the reason. margin: the share of the arena to add to the
+    size that is pasted into firmware. in_head: whether the head is uncertain too, or only the tail.
+    bound: what the figure then is."""
 
     words: str
     margin: float
@@ -56,18 +56,18 @@ class Uncertainty:
 
 
 def bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
-    """How a figure is known under all these doubts."""
+    """How certain a figure is under all these doubts."""
     bounds = {uncertainty.bound for uncertainty in uncertainties}
     return "at least" if "at least" in bounds else "enough" if bounds else "exact"
 
 
 def head_bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
-    """The same of the head alone."""
+    """How certain the head is under all these doubts."""
     return bound_of(uncertainty for uncertainty in uncertainties if uncertainty.in_head)
 
 
 def bytes_to_reserve(arena: int, uncertainties: Iterable[Uncertainty]) -> int:
-    """Bytes to write into firmware: with a margin where the arena is no more than "at least"."""
+    """Bytes to write into firmware: with a margin if the arena is only "at least"."""
     margin = max((uncertainty.margin for uncertainty in uncertainties), default=0.0)
     return align_up(arena + int(arena * margin)) if margin else arena
 
@@ -75,7 +75,7 @@ def bytes_to_reserve(arena: int, uncertainties: Iterable[Uncertainty]) -> int:
 def uncertainties(
     ops: Sequence[Op], costs: Sequence[OperatorAllocations], target: Target
 ) -> Iterator[Uncertainty]:
-    """Why the figures of these operators, each with what it costs, are not exact."""
+    """The reasons why the figures of these operators are not exact. costs: of each operator."""
     library = library_of(target)
     if not library.is_read:
         yield Uncertainty(
@@ -115,7 +115,7 @@ def uncertainties(
 
 
 def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
-    """Warnings about operators on a target, whatever they cost."""
+    """Warnings about operators on a target, whatever they allocate."""
     for op in ops:
         if (factor := crashing_factor(op)) is not None:
             yield f"{op.label}: {_FFT_CRASH}; this one has {factor}"
@@ -132,7 +132,7 @@ def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
 def wild_scratch(
     ops: Sequence[Op], requests: Sequence[Sequence[int]], timeline: Timeline
 ) -> Iterator[str]:
-    """Warnings about scratch that TFLM never places. requests: bytes asked for by each operator."""
+    """Warnings about scratch that TFLM never places. requests: bytes requested by each operator."""
     for op, sizes in zip(ops, requests, strict=True):
         if sizes and op not in timeline.scopes:
             yield (

@@ -38,7 +38,7 @@ LIBRARIES: dict[str, KernelLibrary] = {}
 
 
 def register(library: KernelLibrary) -> None:
-    """Make a library known by its name: target files may then say `kernels = "NAME"`. Raises
+    """Register a library under its name: target files may then say `kernels = "NAME"`. Raises
     ValueError if the name is taken."""
     if library.name in LIBRARIES:
         raise ValueError(f"a kernel library called {library.name!r} is registered already")

@@ -1,8 +1,8 @@
 """The order in which a kernel that slides a window reads its operand and writes its result.
 
-All loops over output pixels run in raster order; an `AccessOrder` says what happens between two
-writes. Closed bounds (`contracts.bounds`) and the replay (`contracts.replay`) both start from it.
-This module must not know libraries: each says the orders of its own kernels
+All loops over output pixels run in raster order; an `AccessOrder` describes what happens between
+two writes. The bounds (`contracts.bounds`) and the replay (`contracts.replay`) both start from it.
+This module must not know libraries: each library gives the orders of its own kernels
 (`KernelBuild.access_orders`).
 
     for unit (batch, or output row):             restart
@@ -31,15 +31,14 @@ class Restart(Enum):
 class AccessOrder:
     """How a kernel interleaves reads and writes; see the loops at the head of this module.
 
-    kernel: its name, for messages. pixels: output pixels computed together. chunk: output
-    channels written together after their inputs were read; None when the window of the whole
-    group is read first. passes: output channels of a pass, where passes are the outer loop.
-    tail_chunk: chunk of pixels left over by groups of four, which MVE computes one by one.
-    loose_tail: channels that are left over by chunks are computed one by one.
-    edges: how many pixels at the left and at the right edge of a row are computed apart, their
-    windows copied before; None where all are computed alike.
-    accumulates: the first pixel of the window is copied to the output, and the rest of the
-    window is read only after that.
+    kernel: its name, for messages. pixels: output pixels that are computed together. chunk: output
+    channels that are written together after their inputs were read; None if the window of the whole
+    group is read first. passes: output channels of one pass, if passes are the outer loop.
+    tail_chunk: chunk of the pixels left over by groups of four, which MVE computes one by one.
+    loose_tail: whether channels left over by chunks are computed one by one. edges: number of
+    pixels at the left and at the right edge of a row that are computed separately, after their
+    windows were copied; None if all are computed alike. accumulates: whether the first pixel of the
+    window is copied to the output, and the rest of the window is read only after that.
     """
 
     kernel: str
@@ -54,5 +53,5 @@ class AccessOrder:
 
 
 ELEMENTWISE = AccessOrder("reference kernel")
-"""The reference kernels: per output element the whole window is read, then it is written. Finer
-than any other pixel by pixel order, so safe for those too."""
+"""The reference kernels: for each output element the whole window is read, then it is written.
+Finer than any other pixel-by-pixel order, so what is safe here is safe for those too."""

@@ -1,12 +1,12 @@
-"""What the rest of the tool asks of a kernel library: one interface, implemented once for each.
+"""The interface of a kernel library: what the rest of the tool asks, implemented once for each.
 
     target.kernels --library_of--> KernelLibrary --builds--> KernelBuild
 
 A library knows which memory its kernels take (OpData, persistent and temporary memory, scratch),
-which operators they compute wrong, and which measured kernels stand for their speed. A build is
+which operators they compute wrongly, and which measured kernels stand for their speed. A build is
 the library as compiled for one kind of core: it knows in which order its kernels read and write.
 `reference.ReferenceKernels` answers everything for TFLM's own kernels; other libraries inherit
-from it and say only where they differ (docs/kernel-libraries.md). This module must not know any
+from it and override only what differs (docs/kernel-libraries.md). This module must not know any
 library.
 """
 
@@ -35,8 +35,8 @@ class KernelBuild(ABC):
 
     @abstractmethod
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
-        """The orders that the kernel of `op` may follow (more than one where the compiler
-        decides); None where its order is not known. `window` is what the kernel slides."""
+        """The orders that the kernel of `op` may follow (more than one if the compiler decides);
+        None if its order is not known. `window` is the window that the kernel slides."""
 
     @abstractmethod
     def movement_of(self, op: Op) -> Movement | None:
@@ -51,11 +51,11 @@ class TransposeLimit(NamedTuple):
 
 
 class KernelLibrary(ABC):
-    """The kernels that a target runs. Methods of an operator are asked only for operators that
-    TFLM registers and whose parameters can be read."""
+    """The kernels that a target runs. Methods that take an operator are called only for operators
+    that TFLM registers and whose parameters can be read."""
 
     name: str
-    """What a target file calls it."""
+    """Its name in target files."""
     title: str = ""
     """What people call it."""
     chips: ClassVar[str] = ""
@@ -73,19 +73,19 @@ class KernelLibrary(ABC):
     """How many axes of int8 tensors its TRANSPOSE turns, if it leaves the result of more unwritten
     and says nothing; None where it does not."""
     doubt: str = ""
-    """Why a board may need more than its figures; empty where they hold."""
+    """Why a board may need more than its figures; empty if they hold."""
 
     # --- memory -----------------------------------------------------------------------------
 
     @abstractmethod
     def op_data_bytes(self, op: Op, target: Target) -> int:
-        """Bytes of OpData, allocated in Init; 0 without."""
+        """Bytes of OpData, allocated in Init; 0 if there is none."""
 
     @abstractmethod
     def op_data_key(self, op: Op, target: Target) -> Hashable | None:
-        """What OpData of a FULLY_CONNECTED is computed from besides types, quantisation and
-        activation: lean firmware keeps equal OpData once. None where it is never equal to
-        another's, because it names memory of its own."""
+        """What OpData of a FULLY_CONNECTED is computed from, besides types, quantisation and
+        activation: lean firmware keeps equal OpData only once. None if it never equals another's,
+        because it refers to memory of its own."""
 
     @abstractmethod
     def persistent_allocations(self, op: Op, target: Target) -> list[int]:
@@ -93,7 +93,7 @@ class KernelLibrary(ABC):
 
     @abstractmethod
     def temp_tensors(self, op: Op, target: Target) -> list[Tensor]:
-        """The tensors that Prepare fetches, in order; one that is fetched twice is there twice."""
+        """The tensors that Prepare fetches, in order; a tensor fetched twice appears twice."""
 
     @abstractmethod
     def kept_after_last_fetch(self, op: Op) -> Keeps | None:
@@ -105,9 +105,9 @@ class KernelLibrary(ABC):
         """Bytes of each scratch request, in order, empty ones included."""
 
     def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
-        """The same for a part of `op` that computes `size` elements of its result along an axis;
-        None where parts ask for as much as the whole: bands of an image that a window slides over,
-        whose scratch holds columns under the window, mostly."""
+        """`scratch_requests` for a part of `op` that computes `size` elements of its result along
+        an axis. None if parts request as much as the whole: so do bands of an image over which a
+        window slides, because their scratch is mainly columns under the window."""
         is_band = op.kind in WINDOWS and axis in (1, 2)
         part = None if is_band else part_of(op, axis, size)
         return None if part is None else self.scratch_requests(part, target)
@@ -119,7 +119,7 @@ class KernelLibrary(ABC):
         keeps = self.kept_after_last_fetch(op)
         if keeps is None:
             return (*(PersistentAllocation(size) for size in sizes), *fetched)
-        in_use = 2 if op.kind == "ADD_N" else None  # it frees the further inputs at once
+        in_use = 2 if op.kind == "ADD_N" else None  # it frees all further inputs at once
         return (*fetched, *(PersistentAllocation(size, keeps, in_use) for size in sizes))
 
     # --- builds -----------------------------------------------------------------------------
@@ -143,20 +143,21 @@ class KernelLibrary(ABC):
     @abstractmethod
     def fault_of(self, op: Op, target: Target) -> str | None:
         """Why the kernel of `op` computes wrong bits even in an unplanned model, and what to do;
-        None where it is right."""
+        None if it is right."""
 
     def doubt_of(self, op: Op, target: Target) -> str | None:
-        """Why the scratch of `op` is not known; None where it is."""
+        """Why the scratch of `op` is not known; None if it is."""
         return None
 
     @abstractmethod
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
         """Whether every build computes the right bits of `op` on an image of one row: `width`
-        columns, with `pad` more before them, and `out` results. Tiles are cut so that it does."""
+        columns, with `pad` columns of padding before them, and `out` results. Tiles are cut
+        only into rows for which it does."""
 
     # --- latency ----------------------------------------------------------------------------
 
     @abstractmethod
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
-        """The measured profiles (tables of cost/data/instructions.toml) that stand for the
-        target; of several the slowest counts."""
+        """The measured profiles (tables of cost/data/instructions.toml) that stand for the target;
+        if there are several, the slowest one counts."""

@@ -1,7 +1,7 @@
 """Libraries that stand for others: any of the known ones, and one that nobody has read.
 
-Their figures are the largest of all known libraries, so that an arena which is large enough for
-them is large enough for each of those. This module must not know any library by name.
+Their figures are the largest of all known libraries, so that an arena that is large enough for them
+is large enough for each of those. This module must not know any library by name.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tflm_planner.tflm.target import Target
 
 
 class AnyKernels(KernelLibrary):
-    """Any of the known libraries, in any build. `known` gives them, the reference kernels last; of
-    equally large answers the first is taken."""
+    """Any of the known libraries, in any build. `known` returns them, the reference kernels last;
+    among equally large answers the first one is used."""
 
     name = "any"
     is_exact = False
@@ -32,11 +32,11 @@ class AnyKernels(KernelLibrary):
         self._known = known
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
-        """The most of all."""
+        """The maximum over all libraries."""
         return max(library.op_data_bytes(op, target) for library in self._known())
 
     def op_data_key(self, op: Op, target: Target) -> Hashable | None:
-        """Never equal: nothing is known of its contents."""
+        """None, which equals no other: its contents are not known."""
         return None
 
     def persistent_allocations(self, op: Op, target: Target) -> list[int]:
@@ -49,11 +49,11 @@ class AnyKernels(KernelLibrary):
         return max(candidates, key=lambda sizes: sum(map(align_up, sizes)))
 
     def temp_tensors(self, op: Op, target: Target) -> list[Tensor]:
-        """The longest sequence."""
+        """The longest sequence of all libraries."""
         return max((library.temp_tensors(op, target) for library in self._known()), key=len)
 
     def kept_after_last_fetch(self, op: Op) -> Keeps | None:
-        """What all keep, if they keep the same."""
+        """What all libraries keep, if they keep the same; else None."""
         answers: set[Keeps | None] = {k.kept_after_last_fetch(op) for k in self._known()}
         return answers.pop() if len(answers) == 1 else None
 
@@ -82,7 +82,7 @@ class AnyKernels(KernelLibrary):
         return None
 
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
-        """Whether the kernels of all known libraries do."""
+        """Whether the kernels of all known libraries compute it right."""
         return all(k.computes_single_row(op, width, out, pad) for k in self._known())
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
@@ -104,14 +104,15 @@ UNKNOWN = _UnreadBuild("unknown")
 
 
 class UnknownKernels(AnyKernels):
-    """A library whose kernels nobody has read: the same figures, and no order of reads and writes
-    is trusted, so that results overlap their operands only where every kernel allows it."""
+    """A library whose kernels nobody has read: its figures are those of `any`, but no order of
+    reads and writes is trusted, so results may overlap operands only where every kernel permits
+    it."""
 
     name = "unknown"
     is_read = False
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
-        """One of which nothing is known."""
+        """A single build of which nothing is known."""
         return (UNKNOWN,)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
@@ -126,7 +127,7 @@ def _variants(library: KernelLibrary, target: Target) -> tuple[Target, ...]:
 
 @lru_cache(maxsize=256)
 def _variants_of_same_version(library: KernelLibrary, target: Target) -> tuple[Target, ...]:
-    """The variants, each once, with the target's own version of TFLM and optimisation."""
+    """The variants with the target's own version of TFLM and optimisation, without duplicates."""
     same = {"version": target.version, "optimized": target.optimized}
     variants = (replace(variant, **same) for variant in library.variants(target))
     return tuple(dict.fromkeys(variants))

@@ -27,12 +27,12 @@ from tflm_planner.tflm.kernels.prepare import (
 )
 
 OptionsError = (LookupError, ValueError, TypeError, ArithmeticError)
-"""The errors that reading absent or senseless parameters raises."""
+"""The errors that reading missing or invalid parameters raises."""
 
 
 def flexbuffer_map(data: Bytes | None) -> dict[str, Any]:
-    """The options of a custom operator in the order of their keys; empty if there are none or they
-    cannot be read."""
+    """The options of a custom operator, sorted by key; empty if there are none or they cannot be
+    read."""
     if data is None or data.size == 0:
         return {}
     from flatbuffers import flexbuffers  # pyright: ignore[reportMissingTypeStubs]
@@ -40,7 +40,7 @@ def flexbuffer_map(data: Bytes | None) -> dict[str, Any]:
     try:
         root: Any = flexbuffers.GetRoot(data.tobytes())
         return dict(root.AsMap.Value) if root.IsMap else {}
-    except Exception:  # the library raises whatever damaged bytes lead it to
+    except Exception:  # damaged bytes make the library raise anything
         return {}
 
 
@@ -53,11 +53,11 @@ def _number(op: Op, position: int) -> int:
 
 
 _ELEMENT = {"int16": 2, "int32": 4, "float32": 4}
-"""Bytes of the element types that transforms are compiled for."""
+"""Bytes of the element types that transforms support."""
 
 
 _MOST_STREAMS = 1 << 16
-"""Independent streams of one operator that are worth counting."""
+"""Largest number of independent streams of one operator that is accepted."""
 
 
 def _element_name(op: Op) -> str:
@@ -66,17 +66,18 @@ def _element_name(op: Op) -> str:
 
 
 def _element(op: Op) -> int:
-    """Its bytes."""
+    """Bytes of that element type."""
     return _ELEMENT[_element_name(op)]
 
 
 def _shape(op: Op) -> list[int]:
-    """The first operand's shape."""
+    """The shape of the first operand."""
     return list(op.operands()[0].shape or ())
 
 
 def _outer(op: Op, axes: int) -> int:
-    """Elements of the first operand without its last axes. TFLM allocates for each of them."""
+    """Number of elements of the first operand along all but its last `axes` axes; TFLM allocates
+    for each of them."""
     outer = prod(_shape(op)[:-axes])
     if not 0 < outer <= _MOST_STREAMS:
         raise ValueError(outer)
@@ -106,14 +107,14 @@ def _transform_state(op: Op, pointer: int) -> int:
     temporary."""
     length, complex_number = _number(op, 1), 2 * _element(op)
     if length % 2:
-        raise ValueError(length)  # it refuses, and TFLM then reads what is not there
+        raise ValueError(length)  # it refuses, and TFLM then reads uninitialised memory
     half = length // 2
     state = 2 * 4 + 2 * 32 * 4 + complex_number * half
     return 3 * pointer + state + complex_number * (half * 3 // 2)
 
 
 def _inverse_state(op: Op, pointer: int) -> int:
-    """The same; for floats after the length and a pointer (irfft_float.cc)."""
+    """The same; for floats it follows the length and a pointer (irfft_float.cc)."""
     own_bytes = 2 * pointer if _element_name(op) == "float32" else 0
     return own_bytes + _transform_state(op, pointer)
 
@@ -202,13 +203,13 @@ _DECODERS: dict[int, tuple[Sizes, Keeps]] = {
     1: ((28, 56), "struct"),
     2: ((40, 80), "all"),
 }
-"""Look-up table, Huffman, pruned: the state's bytes, and what Setup uses after allocating it."""
+"""Look-up table, Huffman, pruned: bytes of the state, and what Setup uses after allocating it."""
 _PRUNED = 2
 
 
 def _decode(op: Op, pointer: int) -> list[PrepareStep]:
-    """decode.cc: pairs of encoded and ancillary data, of which the latter's first byte names the
-    decoder; pruned tensors copy their zero points unless all are zero."""
+    """decode.cc: pairs of encoded and ancillary data; the first byte of the latter names the
+    decoder. Pruned tensors copy their zero points unless all are zero."""
     steps: list[PrepareStep] = [PersistentAllocation(pointer * len(op.outputs), "all")]
     for k, output in enumerate(op.outputs):
         encoded, ancillary = op.inputs[2 * k : 2 * k + 2]
@@ -263,7 +264,7 @@ SCRATCH: dict[str, Callable[[Op, int], Iterator[int]]] = {
     "SignalRfft": _rfft_frame,
     "ethos-u": _ethos_u,
 }
-"""Bytes of each scratch request, by operator and pointer width. Raise one of OptionsError."""
+"""Bytes of each scratch request, by operator and pointer width. These raise one of OptionsError."""
 
 
 def scratch_requests(op: Op, pointer: int) -> tuple[int, ...]:
@@ -276,9 +277,9 @@ def scratch_requests(op: Op, pointer: int) -> tuple[int, ...]:
 
 
 def crashing_factor(op: Op) -> int | None:
-    """A factor of the length of a Fourier transform for which kissfft has no code of its own. It
-    then asks a heap for memory, gets none under TFLM, and writes to address 0. None where there is
-    no such factor, or the length is not known."""
+    """A factor of the length of a Fourier transform for which kissfft has no special code. It then
+    requests heap memory, gets none under TFLM, and writes to address 0. None if there is no such
+    factor, or if the length is not known."""
     if op.kind not in ("SignalRfft", "SignalIrfft"):
         return None
     try:
@@ -292,7 +293,7 @@ def crashing_factor(op: Op) -> int | None:
 
 
 def readable(op: Op) -> bool:
-    """Whether an operator's parameters are there; true for operators without an entry here."""
+    """Whether an operator's parameters can be read; true for operators without an entry here."""
     try:
         if op.kind in REGISTERED:
             init(op, 4)

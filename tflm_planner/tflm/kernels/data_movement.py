@@ -1,25 +1,25 @@
 """PAD, GATHER, QUANTIZE, DEQUANTIZE, CAST and TRANSPOSE_CONV: kernels that read their operand once,
 in their own order.
 
-`KernelBuild.movement_of` tells which of these forms the kernel of a library has.
+`KernelBuild.movement_of` says which of these forms the kernel of a library has.
 
     PAD       | pad | row | pad | row | pad |    result, written from the left
               :     ^     :
               |.....| row | row |                operand: it may lie at the end of the result,
-                                                 less the padding behind the last row
+                                                 before the padding that follows the last row
 
-    GATHER    |     |     | r2  | r3  |        operand, rows 2 and 3 wanted: one copy each, so
-              | r2  | r3  |                    that rows may move down, or above all that are read
+    GATHER    |     |     | r2  | r3  |        operand, rows 2 and 3 are taken: one copy each, so
+              | r2  | r3  |                    rows may move down, or above all that are read
 
     QUANTIZE  |     operand, wider      |        element after element, read and then written: a
               |result|                           narrower result may start where its operand does,
 
-    DE-       | 0       | 1       | 2       |    and the operand of a wider one may lie at its end;
-    QUANTIZE                    |0 |1 |2 |       here the last element but one ends where the last
-                                                 one of the operand begins
+    DE-       | 0       | 1       | 2       |    and the operand of a wider result may lie at the
+    QUANTIZE                    |0 |1 |2 |       end of it; here the last element but one ends where
+                                                 the last one of the operand begins
 
-The reference kernel of TRANSPOSE_CONV sums up in scratch, and writes its result when all input is
-read.
+The reference kernel of TRANSPOSE_CONV sums in scratch, and writes its result after it has read all
+input.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
 MOVERS = BETWEEN_TYPES | {*PADS, "GATHER", "TRANSPOSE_CONV"}
 """The kinds for which `input_overlap_contract` asks a build for a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
-"""The most axes that the PAD kernels understand."""
+"""Largest number of axes that the PAD kernels support."""
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
-"""The types that TFLM's QUANTIZE, DEQUANTIZE and CAST know: bytes of an element."""
+"""Types that TFLM's QUANTIZE, DEQUANTIZE and CAST support -> bytes of an element."""
 _CHARACTERS = ("int8", "uint8")
-"""The types that GCC and Clang take for characters, which may lie over anything."""
+"""Types that GCC and Clang treat as characters, which may alias anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """An operator that moves data: all distances in bytes from `least` to `most` are safe; and
-    where the result starts at least `beyond` bytes above the operand, if that is given.
+    """How an operator moves data: all distances in bytes from `least` to `most` are safe; also
+    those at which the result starts at least `beyond` bytes above the operand, if that is given.
 
-    times: makes the times of its last read of each byte of `operand`, and of its first write of
-    each byte of `result` (made on demand: the bounds do not need them).
+    times: computes the time of the last read of each byte of `operand`, and of the first write of
+    each byte of `result` (computed on demand, because the bounds do not need them).
     """
 
     operand: Tensor
@@ -74,11 +74,11 @@ class Movement:
 
 
 def retyping_movement(op: Op) -> Movement | None:
-    """From type to type: the same loop, of TFLM's own, in every library that was read.
+    """From one type to another: TFLM's own loop, the same in every library that was read.
 
-    Compilers must keep its order of reads and writes only where one of the two types is a
-    character. For an int16 and a float, say, they may assume that the two never overlap, and may
-    read elements of one after they wrote later elements of the other.
+    Compilers must keep its order of reads and writes only if one of the two types is a character.
+    For other pairs, for example int16 and float, they may assume that the two never overlap, and
+    may read elements of one after writing later elements of the other.
     """
     if len(op.inputs) != 1 or op.inputs[0] is None:
         return None
@@ -95,14 +95,14 @@ def retyping_movement(op: Op) -> Movement | None:
         clock = 2 * np.arange(count, dtype=np.int64)
         return np.repeat(clock, read_bytes), np.repeat(clock + 1, written_bytes)
 
-    # When the last element is written nothing is left to be read.
+    # When the last element is written, nothing is left to read.
     return Movement(
         data, result, (count - 1) * max(written_bytes - read_bytes, 0), result.nbytes, times
     )
 
 
 def gather_movement(op: Op) -> Movement | None:
-    """GATHER of rows that follow each other, along the outermost axis: one memcpy a row."""
+    """GATHER of consecutive rows along the outermost axis: one memcpy per row."""
     rows = consecutive_rows(op)
     if rows is None:
         return None
@@ -123,7 +123,7 @@ def gather_movement(op: Op) -> Movement | None:
 
 
 def transpose_conv_movement(op: Op) -> Movement | None:
-    """TRANSPOSE_CONV that sums up in scratch. Operands: output shape, filter, data, bias."""
+    """TRANSPOSE_CONV that sums in scratch. Operands: output shape, filter, data, bias."""
     if len(op.inputs) < 3 or op.inputs[2] is None:
         return None
     data, result = op.inputs[2], op.outputs[0]
@@ -156,7 +156,7 @@ def padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
         return None
     element = data.nbytes // data.elements
     run = math.prod(shape[-2:] if pads[-1] == (0, 0) else shape[-1:]) if by_rows else 0
-    # The last byte that has the most padding before it counts; see the drawing.
+    # The last byte, which has the most padding before it, determines the distance; see the drawing.
     last_index = [a + n - 1 for n, (a, _) in zip(shape, pads, strict=True)]
     least = (_place_in(last_index, larger) + 1) * element - data.nbytes + run
 
@@ -170,12 +170,12 @@ def padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
 
 
 def _copy_times(places: Times, size: int, element: int, run: int) -> tuple[Times, Times]:
-    """`places`: where each byte of the operand goes in a result of `size` bytes. `run`: bytes
-    that CMSIS-NN's arm_pad_s8 copies by one memcpy, which must not overlap itself; 0 for element
-    by element."""
+    """`places`: the position of each byte of the operand in a result of `size` bytes. `run`: number
+    of bytes that CMSIS-NN's arm_pad_s8 copies by one memcpy, which must not overlap itself; 0 if it
+    is element by element."""
     clock = 2 * np.arange(size, dtype=np.int64)
     reads, writes = clock[places], clock + 1
-    if run:  # the whole run counts as read after it was written
+    if run:  # the whole run counts as read only after it is written
         reads = 2 * np.repeat(places[run - 1 :: run], run) + 2
     elif element > 1:
         reads, writes = reads - reads % (2 * element), writes - (writes - 1) % (2 * element)
@@ -183,7 +183,7 @@ def _copy_times(places: Times, size: int, element: int, run: int) -> tuple[Times
 
 
 def _place_in(index: Sequence[int], shape: Sequence[int]) -> int:
-    """The place of an element in the order of memory."""
+    """The index of an element in memory order."""
     place = 0
     for position, size in zip(index, shape, strict=True):
         place = place * size + position

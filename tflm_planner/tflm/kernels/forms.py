@@ -1,10 +1,10 @@
-"""The form of an operator: all that its kernels' use of memory depends on, and nothing else.
+"""The form of an operator: everything that its kernels' use of memory depends on.
 
     CONV_2D, stride 2, (1, 48, 48, 8) int8 * (16, 1, 1, 8) int8 -> (1, 24, 24, 16) int8
 
-Networks repeat operators of one form, tiles repeat them more, and searches ask about each of them
-again and again. Whoever remembers an answer does so by form, never by identity: operators may be
-changed in between.
+Networks repeat operators of one form, tiles repeat them more often, and searches ask about each of
+them many times. Caches must use the form as key, never the operator's identity, because operators
+may be changed in between.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS
 
 _SMALL = 256
-"""Constants of up to so many bytes (paddings, permutations, axes), and all of positions, belong to
-an operator's form: weights do not."""
+"""Constants of at most this many bytes (paddings, permutations, axes), and all constants that are
+positions, belong to an operator's form; weights do not."""
 _POSITIONS = ("int32", "int64")
-"""Types of constants that say which elements are taken, however many."""
+"""Types of constants that are positions of elements, whatever their size."""
 
 
 def operator_form(op: Op) -> Hashable:

@@ -1,7 +1,7 @@
-"""Operators that a target's kernels compute wrong, planned or not.
+"""Operators that a target's kernels compute wrongly, planned or not.
 
-Runtimes on this machine have other kernels, so that no comparison here can show it: such a model is
-right on the desk and wrong on the board. Each library says what it computes wrong
+Runtimes on this machine have other kernels, so no comparison here can show it: such a model is
+right on the host and wrong on the board. Each library says what it computes wrongly
 (`KernelLibrary.fault_of`). This module must not know plans.
 """
 
@@ -15,8 +15,8 @@ from tflm_planner.tflm.target import Target
 
 
 def known_faults(ops: Iterable[Op], target: Target) -> list[str]:
-    """What `target` computes wrong, why, and what to do: each reason once, with the first of its
-    operators."""
+    """What `target` computes wrongly, why, and what to do: each reason once, with the first
+    operator that has it."""
     library = library_of(target)
     labels_by_reason: dict[str, list[str]] = {}
     for op in ops:
@@ -29,6 +29,6 @@ def known_faults(ops: Iterable[Op], target: Target) -> list[str]:
 
 
 def faults_of(ops: Iterable[Op], target: Target) -> frozenset[str]:
-    """The reasons alone, in any order."""
+    """Only the reasons, without operators."""
     library = library_of(target)
     return frozenset(r for op in ops if (r := library.fault_of(op, target)) is not None)

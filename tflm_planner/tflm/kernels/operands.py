@@ -6,13 +6,13 @@ from tflm_planner.model.ir import Op, Tensor
 
 
 def element_type(op: Op, index: int = 0) -> str:
-    """Name of an input's element type; empty where there is no such input."""
+    """Name of an input's element type; empty if there is no such input."""
     tensor = op.inputs[index] if index < len(op.inputs) else None
     return "" if tensor is None else tensor.type_name
 
 
 def dimension(tensor: Tensor, axis: int) -> int:
-    """Size along an axis, 0 where there is none."""
+    """Size along an axis; 0 if there is no such axis."""
     shape = tensor.shape or ()
     return shape[axis] if -len(shape) <= axis < len(shape) else 0
 

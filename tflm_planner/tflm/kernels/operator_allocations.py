@@ -1,4 +1,4 @@
-"""What every operator that TFLM registers allocates in the arena besides its tensors and scratch.
+"""What every operator that TFLM registers allocates in the arena, besides its tensors and scratch.
 
     parse    builtin parameters      packed at their own alignment
     Init     OpData                  rounded up to 16
@@ -29,10 +29,10 @@ OPERATORS = BUILTINS.keys() | custom_ops.REGISTERED
 class OperatorAllocations:
     """One operator's allocations, in order.
 
-    builtin: size and alignment of the builtin parameters, None without. init: bytes of each
-    allocation of Init. prepare: the steps of Prepare; a tensor that is fetched twice is there
-    twice. known: False for an operator without an entry, or whose parameters cannot be read; its
-    figures are then an upper bound of what usual operators need.
+    builtin: size and alignment of the builtin parameters, or None. init: bytes of each allocation
+    of Init. prepare: the steps of Prepare; a tensor that is fetched twice appears twice. known:
+    False for an operator without an entry, or whose parameters cannot be read; its figures are then
+    an upper bound of what most operators need.
     """
 
     builtin: tuple[int, int] | None
@@ -42,7 +42,7 @@ class OperatorAllocations:
 
     @property
     def kept(self) -> int:
-        """Bytes that stay, rounded up as TFLM does; without the tensors' own."""
+        """Bytes that stay allocated, rounded up as TFLM does; those of tensors are not included."""
         sizes = (step.size for step in self.prepare if isinstance(step, PersistentAllocation))
         return sum(map(align_up, (*self.init, *sizes))) + (self.builtin[0] if self.builtin else 0)
 
@@ -72,12 +72,12 @@ def has_entry(op: Op) -> bool:
 
 
 def lacks(kind: str, target: Target) -> bool:
-    """Whether TFLM registers operators of a kind today, but not in the target's version."""
+    """Whether TFLM registers operators of this kind today, but not in the target's version."""
     return not has_operator(kind, target)
 
 
 def _guess(op: Op) -> OperatorAllocations:
-    """A generous guess: OpData of 512 bytes, a dozen words a channel, every tensor fetched
+    """A generous guess: OpData of 512 bytes, a dozen words per channel, every tensor fetched
     twice."""
     tensors = [*op.operands(), *op.outputs]
     channels = max((t.shape[-1] for t in tensors if t.shape), default=0)

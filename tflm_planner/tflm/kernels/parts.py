@@ -1,9 +1,9 @@
-"""A part of an operator, as a kernel sees it that is asked what it needs.
+"""A part of an operator, made to ask a kernel library what it would need.
 
     CONV_2D  data (1, 8, 8, 4), filter (64, 3, 3, 4), result (1, 8, 8, 64)
     part_of(op, axis=3, size=16):  filter (16, 3, 3, 4), result (1, 8, 8, 16)
 
-It has the shapes of a part, and no data of its own: enough for figures, not to be run.
+It has the shapes of a part, but no data of its own: enough to compute figures, not to be run.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tflm_planner.ops.axes import axis_map
 
 
 def part_of(op: Op, axis: int, size: int) -> Op | None:
-    """`op` as it would compute `size` elements of its result along an axis, from the first one on;
-    None where it cannot be taken apart along that axis."""
+    """`op` reduced to the first `size` elements of its result along an axis; None if it cannot be
+    split along that axis."""
     links = axis_map(op).links_of(axis) if len(op.outputs) == 1 else []
     if not links:
         return None

@@ -5,7 +5,7 @@
     PersistentAllocation   downward from the tail
 
 TFLM compares a fetch with the tail, but a persistent allocation only with the head: it may
-overwrite what was fetched before. That is harmless where nobody reads the bytes again, and fails
+overwrite what was fetched before. That is harmless if those bytes are not read again, and fails
 otherwise:
 
     | TfLiteTensor           | TfLiteAffineQuantization  | zero points |
@@ -23,16 +23,16 @@ from typing import Literal
 from tflm_planner.model.ir import Tensor
 
 Keeps = Literal["dims", "struct", "axis", "all"]
-"""Which part of the last fetched tensor is still used after memory was allocated. Of a quantised
-tensor: its pointers up to `zero_point`, and with "axis" the axis too. Of any other: its
-TfLiteTensor up to `dims` ("dims") or whole ("struct"). "all": everything, zero points too."""
+"""Which part of the last fetched tensor is still used after memory was allocated. For a quantised
+tensor: its pointers up to `zero_point`, with "axis" also the axis. For any other: its TfLiteTensor
+up to `dims` ("dims") or the whole of it ("struct"). "all": everything, including zero points."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersistentAllocation:
     """An allocation of persistent memory: its bytes, and the fetches that it must not overwrite.
 
-    used: how many of the fetches so far are still in use, all of them if None.
+    used: number of the fetches so far that are still in use; all of them if None.
     """
 
     size: int
@@ -42,17 +42,17 @@ class PersistentAllocation:
 
 @dataclass(frozen=True, slots=True)
 class TempBuffer:
-    """A temporary buffer (AllocateTempBuffer) of `size` bytes, aligned to 16, all of it in use
-    until Prepare ends. Counts as a fetch."""
+    """A temporary buffer (AllocateTempBuffer) of `size` bytes, aligned to 16, which is in use until
+    Prepare ends. Counts as a fetch."""
 
     size: int
 
 
 PrepareStep = PersistentAllocation | TempBuffer | Tensor
-"""A tensor stands for its fetch."""
+"""One step of an operator's Prepare. A tensor means that Prepare fetches this tensor."""
 
 
 def scale_count_of(tensor: Tensor) -> int:
-    """Number of scales that TFLM sees: 0 unless scale and zero point are both there."""
+    """Number of scales that TFLM reads: 0 unless there are both scales and zero points."""
     quantization = tensor.quantization
     return len(quantization.scales) if quantization.zero_points else 0

@@ -1,8 +1,8 @@
 """Scratch that a target's kernels request from the arena, in the order in which they request it.
 
-Every kernel library has its rules (`KernelLibrary.scratch_requests`). This module adds what holds
-for all of them: operators without operands, and operators that nobody knows. This module must not
-know where scratch is placed.
+Every kernel library has its rules (`KernelLibrary.scratch_requests`). This module adds the rules
+common to all libraries: for operators without operands, and for unknown operators. This module must
+not know where scratch is placed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def scratch_model(target: Target) -> ScratchModel:
 
 
 class _ScratchMemo:
-    """A cache of what a target's kernels request for windows, by form (`forms`): of all operators
-    with scratch, tiles have these most."""
+    """A cache of the requests of a target's kernels for windows, by form (`forms`): most of the
+    operators with scratch that tiles repeat are windows."""
 
     def __init__(self, library: KernelLibrary, target: Target) -> None:
         self._library, self._target = library, target
@@ -58,7 +58,7 @@ class _ScratchMemo:
 
 @lru_cache(maxsize=8)
 def _memo_of(library: KernelLibrary, target: Target) -> _ScratchMemo:
-    """One memory for all plans of a target, and few targets at a time."""
+    """One cache per target for all plans; only a few targets are kept."""
     return _ScratchMemo(library, target)
 
 
@@ -81,8 +81,7 @@ def reference_scratch(op: Op) -> tuple[int, ...]:
 
 
 def assumed_scratch(op: Op) -> int:
-    """Bytes of scratch taken for an operator without an entry: a word for each element of its
-    operands and results. Nothing bounds what a kernel may ask for; those of TFLM that need
-    buffers for their whole tensors (accumulators, unpacked or transposed filters) stay below
-    this."""
+    """Bytes of scratch that are assumed for an operator without an entry: a word for each element
+    of its operands and results. Nothing limits what a kernel may request; TFLM's kernels with
+    buffers for whole tensors (accumulators, unpacked or transposed filters) stay below this."""
     return sum(4 * t.elements for t in (*op.operands(), *op.outputs))

@@ -1,1 +1,1 @@
-"""Lean firmware: the pool of parameters in the model file, and what is left in the arena."""
+"""Lean firmware: the pool of parameters in the model file, and what remains in the arena."""

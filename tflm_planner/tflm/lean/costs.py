@@ -1,11 +1,11 @@
-"""What operators with parameters for each channel cost in the arena of lean firmware.
+"""What operators with parameters per channel allocate in the arena of lean firmware.
 
     stock   Init: OpData                 Prepare: arrays
-    lean    Prepare: [OpData] [array] [array] borrowed from temporary memory, then looked up:
-            in the pool -> flash | an equal one of an earlier tile -> shared | else kept in RAM
+    lean    Prepare: [OpData] [array] [array] made in temporary memory, then searched:
+            in the pool -> flash | equal to an earlier tile's -> shared | else copied to RAM
 
-The order of look-ups and comparisons is that of arduino_runner/src/lean/lean.cpp. This module
-must not know addresses.
+The order of searches and comparisons is that of arduino_runner/src/lean/lean.cpp. This module must
+not know addresses.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def lean_costs(
     requests_by_op: Sequence[Sequence[int]],
 ) -> list[OperatorAllocations]:
     """What each operator of the model allocates with lean firmware. `costs`, `requests_by_op`:
-    allocations and scratch requests of each operator in stock TFLM. Operators that are not wrapped
-    stay as they are; the Init of the others runs within their Prepare."""
+    allocations and scratch requests of each operator in stock TFLM. Operators without a lean
+    wrapper allocate as in stock TFLM; the Init of the others runs within their Prepare."""
     pool = lean.carried_pool(model)
     ops = list(model.ops())
     parsed = [_drop_parameters(op, pool, cost) for op, cost in zip(ops, costs, strict=True)]
@@ -61,9 +61,10 @@ def lean_costs(
 
 
 def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
-    """A key for operators of equal kinds, options and shapes: two lists have equal keys if lean
-    firmware keeps pieces of equal sizes for both, each with its own pool and also in tiles. That is
-    so where the same arrays contain each other and the same operators have equal OpData."""
+    """A key of a list of operators, to be compared for lists of equal kinds, options and shapes. If
+    two lists have equal keys, lean firmware keeps pieces of equal sizes for both, each with its own
+    pool, and also in tiles. The keys are equal if the same arrays contain each other and the same
+    operators have equal OpData."""
     array_pairs = [_parameters(op, target) for op in ops]
     arrays = list(dict.fromkeys(a for pair in array_pairs for a in pair or ()))
     number = {array: k for k, array in enumerate(arrays)}
@@ -84,13 +85,14 @@ def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
 
 
 _SMALL = 1 << 16
-"""Words of builtin parameters are smaller than this, multipliers are larger. An array of smaller
-words may lie inside parameters."""
+"""Words of builtin parameters are smaller than this, multipliers are larger. Only an array of
+smaller words may also be found inside builtin parameters."""
 
 
 def lean_kept_bytes(op: Op, target: Target) -> int:
-    """Bytes that one operator by itself keeps, with the pool of the final file, which holds all but
-    OpData. It is never too little: that tiles share OpData shows only in whole models."""
+    """Bytes that one operator by itself keeps in the arena, if the pool of the final file has all
+    its parameters but OpData. It is never too little: that tiles share OpData is seen only in whole
+    models."""
     cost = operator_allocations(op, target)
     if not target.lean or op.kind not in lean.LEAN_KINDS:
         return cost.kept
@@ -101,7 +103,7 @@ def lean_kept_bytes(op: Op, target: Target) -> int:
 
 
 def _drop_parameters(op: Op, pool: lean.Pool, cost: OperatorAllocations) -> OperatorAllocations:
-    """Without the builtin parameters that are found in the pool."""
+    """The allocations without the builtin parameters that are found in the pool."""
     parameters = lean.builtin_parameters(op) if pool else None
     if parameters is None or cost.builtin is None:
         return cost
@@ -110,15 +112,15 @@ def _drop_parameters(op: Op, pool: lean.Pool, cost: OperatorAllocations) -> Oper
 
 
 def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
-    """The arrays that Prepare asks memory for, where lean firmware serves them. In TFLM of 2023
-    FULLY_CONNECTED has one scale."""
+    """The arrays that Prepare allocates; None if lean firmware does not move them. In TFLM of 2023
+    FULLY_CONNECTED has a single scale and no arrays."""
     if op.kind == "FULLY_CONNECTED" and target.is_arduino_2023:
         return None
     return lean.parameter_arrays(op)
 
 
 def _drop_allocations(steps: Sequence[PrepareStep], count: int) -> tuple[PrepareStep, ...]:
-    """The steps of Prepare without its first `count` persistent allocations, which hold the
+    """The steps of Prepare without its first `count` persistent allocations, which are those of the
     arrays."""
     to_drop = iter(range(count))
     return tuple(
@@ -127,8 +129,8 @@ def _drop_allocations(steps: Sequence[PrepareStep], count: int) -> tuple[Prepare
 
 
 def _held_arrays(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
-    """The arrays for which there is temporary memory. TFLM of 2023 has no temporary buffers; it
-    holds an array in the zero points of its filter, if there are enough of them."""
+    """The arrays that can be made in temporary memory. TFLM of 2023 has no temporary buffers; an
+    array is made in the memory of the filter's fetched zero points, if there are enough of them."""
     weights = op.inputs[1] if len(op.inputs) > 1 else None
     if target.is_arduino_2023 and (weights is None or scale_count_of(weights) < lean.channels(op)):
         return ()
@@ -137,7 +139,7 @@ def _held_arrays(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[by
 
 @dataclass
 class _Firmware:
-    """The wrappers' state while sub-graph after sub-graph is prepared."""
+    """The state of the lean wrappers while sub-graphs are prepared one after the other."""
 
     target: Target
     pool: lean.Pool
@@ -148,17 +150,17 @@ class _Firmware:
 
     @property
     def _shares(self) -> bool:
-        """LEAN_SHARE: not on cores on which other vendors' kernels are usual."""
+        """LEAN_SHARE: false for cores on which kernels of other vendors are common."""
         return self.target.core_family != "Xtensa"
 
     def enter_graph(self) -> None:
-        """Begin a sub-graph: its nodes share among themselves only."""
+        """Begin a sub-graph: only nodes of the same sub-graph share with each other."""
         self._filters, self._arrays, self._opdata = set(), {}, set()
 
     def prepare(
         self, op: Op, cost: OperatorAllocations, requests: Sequence[int]
     ) -> OperatorAllocations:
-        """What the operator's Init and Prepare take now."""
+        """What the operator's Init and Prepare allocate, given the operators before it."""
         init = (PersistentAllocation(size, used=0) for size in cost.init)
         stock = replace(cost, init=(), prepare=(*self._fetches(op), *init, *cost.prepare))
         arrays = _parameters(op, self.target)
@@ -175,12 +177,12 @@ class _Firmware:
         return self._replace_prepare(op, cost, requests, arrays)
 
     def _shares_tiles(self, op: Op) -> bool:
-        """Whether arrays of an earlier tile are looked for where there is no pool."""
+        """Whether arrays of an earlier tile are searched even without a pool."""
         return self._shares and op.kind in CONVOLUTIONS
 
     def _fetches(self, op: Op) -> list[Tensor]:
-        """The tensors that the wrapper itself fetches: a filter's scales tell whether there are
-        arrays at all."""
+        """The tensors that the wrapper itself fetches: it needs the number of the filter's scales
+        to know whether there are arrays."""
         if op.kind != "FULLY_CONNECTED" or not self.pool or self.target.is_arduino_2023:
             return []
         data, weights = op.inputs[:2]
@@ -192,9 +194,10 @@ class _Firmware:
     def _replace_prepare(
         self, op: Op, cost: OperatorAllocations, requests: Sequence[int], arrays: Sequence[bytes]
     ) -> OperatorAllocations:
-        """Prepare with the arrays, its first pieces, taken out. Held arrays and OpData are
-        temporary instead; what is found nowhere else is copied to the tail at the end, while all of
-        these are in use."""
+        """The allocations if the wrapper replaces the arrays, which are the first persistent pieces
+        of Prepare. Arrays that can be held, and OpData, are temporary instead; those that are not
+        found elsewhere are copied to the tail at the end, while the temporary ones are still in
+        use."""
         held_arrays = _held_arrays(op, arrays, self.target)
         persistent: list[int] = []
         places: list[Hashable] = []
@@ -220,12 +223,12 @@ class _Firmware:
     def _wrapper_steps(
         self, op: Op, cost: OperatorAllocations, held_arrays: Sequence[bytes]
     ) -> list[PrepareStep]:
-        """Temporary memory that the wrapper takes before Prepare runs."""
+        """Temporary memory that the wrapper allocates before Prepare runs."""
         if not self.target.is_arduino_2023:
             return [*map(TempBuffer, cost.init), *(TempBuffer(len(array)) for array in held_arrays)]
         weights = op.inputs[1]
         assert weights is not None
-        return [weights] * max(1, len(held_arrays))  # the first is fetched to look for room
+        return [weights] * max(1, len(held_arrays))  # also fetched if no array fits in it
 
     def _place(self, op: Op, role: int, array: bytes) -> Hashable | None:
         offset = self.pool.find(array)
@@ -251,9 +254,9 @@ class _Firmware:
 def _opdata_form(
     op: Op, requests: Sequence[int], places: Sequence[Hashable], target: Target
 ) -> Hashable:
-    """Equal for two operators exactly if TFLM computes the same OpData for both: kind, padding or
-    sizes, zero points, range of the activation, where the arrays lie, scratch (its index is
-    unique), row sums of a filter (their place is)."""
+    """Equal for two operators exactly if TFLM computes the same OpData for both. It consists of
+    kind, padding or sizes, zero points, range of the activation, places of the arrays, scratch
+    (unique, because its index is), and row sums of a filter (unique, because their address is)."""
     alone: Hashable = op if any(requests) else None
     if op.kind == "FULLY_CONNECTED":
         sizes = library_of(target).op_data_key(op, target)
@@ -264,7 +267,7 @@ def _opdata_form(
 
 
 def _values(op: Op) -> Hashable:
-    """The part of OpData that follows from types and quantisation."""
+    """The part of OpData that follows from types, quantisation and activation."""
     data, weights, result = op.inputs[0], op.inputs[1], op.outputs[0]
     assert data is not None and weights is not None
     points = tuple(t.quantization.zero_point for t in (data, weights, result))
@@ -277,7 +280,7 @@ def _bias_type(op: Op) -> str:
 
 
 def _padding(op: Op) -> tuple[int, ...]:
-    """ComputePaddingHeightWidth: padding and the odd rest, of rows and of columns."""
+    """ComputePaddingHeightWidth: padding and its odd remainder, for rows and for columns."""
     options = op.options
     data, weights = op.inputs[0], op.inputs[1]
     assert data is not None and weights is not None

@@ -1,15 +1,15 @@
-"""The parameter pool of lean firmware, and where its wrappers find parameters in it
+"""The parameter pool of lean firmware, and how its wrappers find parameters in it
 (arduino_runner/src/lean).
 
     metadata LEAN_PARAMS    int32: [n][n words] [n][n words] ... [0]
 
 A record is one array that TFLM computes for a convolution, or for a fully connected layer with a
-scale for each channel: multipliers or shifts of all output channels, or the structure of builtin
-parameters. Lean firmware compares what TFLM computed with the pool, word by word, and points the
-operator to an equal record instead of keeping a copy in the arena; so a wrong pool costs memory,
-never bits. Firmware without lean ignores the metadata.
+scale per channel (multipliers or shifts of all output channels), or the structure of builtin
+parameters. Lean firmware compares what TFLM computed with the pool, word by word, and lets the
+operator point to an equal record instead of keeping a copy in the arena; so a wrong pool costs
+memory, but never changes a result. Firmware without the lean library ignores the metadata.
 
-Arithmetic of tflite-micro 90b983c: PopulateConvolutionQuantizationParams,
+The arithmetic is that of tflite-micro 90b983c: PopulateConvolutionQuantizationParams,
 CalculateOpDataFullyConnected and QuantizeMultiplier.
 This module must not know addresses or the rest of the arena.
 """
@@ -41,16 +41,16 @@ LEAN_KINDS = frozenset((*CONVOLUTIONS, "FULLY_CONNECTED"))
 _FILTER = 1
 _WORD = 4
 _PADDING = {0: 1, 1: 2}
-"""Schema -> TfLitePadding, as the parser stores it."""
+"""Padding in the schema -> TfLitePadding, as the parser stores it."""
 _BIAS_TYPES = {0: 1, 1: 10, 2: 2, 3: 3, 4: 4, 7: 7, 9: 9}
-"""Schema -> TfLiteType."""
+"""Type in the schema -> TfLiteType."""
 
 
 # --- what TFLM computes ---------------------------------------------------------------------------
 
 
 def is_lean(op: Op) -> bool:
-    """Whether lean firmware serves this operator's parameters; all others are stock."""
+    """Whether lean firmware handles this operator's parameters; all others are as in stock TFLM."""
     if op.kind not in LEAN_KINDS or len(op.inputs) <= _FILTER or not op.outputs:
         return False
     data, weights, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
@@ -63,7 +63,7 @@ def is_lean(op: Op) -> bool:
 
 
 def channels(op: Op) -> int:
-    """Output channels."""
+    """Number of output channels."""
     if op.kind == "FULLY_CONNECTED":
         weights = op.inputs[_FILTER]
         return 0 if weights is None else scale_count_of(weights)
@@ -71,7 +71,7 @@ def channels(op: Op) -> int:
 
 
 def parameter_arrays(op: Op) -> tuple[bytes, bytes] | None:
-    """Multipliers and shifts as TFLM computes them; None for operators that have none."""
+    """(multipliers, shifts) as TFLM computes them; None for operators that have none."""
     if not is_lean(op):
         return None
     data, weights, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
@@ -87,7 +87,7 @@ def parameter_arrays(op: Op) -> tuple[bytes, bytes] | None:
 def _multipliers_of(
     data: float, weights: tuple[float, ...], result: float, count: int
 ) -> tuple[bytes, bytes]:
-    """The product and quotient are doubles, in TFLM's order. weights: one scale, or `count`."""
+    """Computed with doubles, in TFLM's order of operations. weights: one scale, or `count`."""
     weight_scales = np.broadcast_to(np.array(weights, np.float64), count)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         real = np.float64(data) * weight_scales / np.float64(result)
@@ -110,8 +110,8 @@ def quantize_multipliers(real: NDArray[np.float64]) -> tuple[NDArray[Any], NDArr
 
 def builtin_parameters(op: Op) -> bytes | None:
     """TfLiteConvParams or TfLiteDepthwiseConvParams in memory: little-endian words. (Enums take a
-    byte on Arm, with three zero bytes behind; the Arduino library of 2023 lacks the last word of
-    CONV_2D's.) None where the parser would fail, or for other operators."""
+    byte on Arm, followed by three zero bytes; CONV_2D's lacks the last word in the Arduino library
+    of 2023.) None for other operators, or if the parser would fail."""
     options = op.options
     if op.kind not in CONVOLUTIONS or options.is_absent or options.padding not in _PADDING:
         return None
@@ -133,7 +133,8 @@ def builtin_parameters(op: Op) -> bytes | None:
 
 @dataclass(frozen=True)
 class WritePool:
-    """Attaches the pool of all that the model's convolutions need, in place of another one."""
+    """Attaches the pool of all parameters of the model's lean operators, and removes an older
+    pool."""
 
     def apply(self, model: Model) -> list[str]:
         """Add the metadata. If the model changes afterwards, parameters without a record stay in
@@ -149,7 +150,7 @@ class WritePool:
 
 def pool_records(model: Model) -> Iterator[bytes]:
     """Every distinct record: builtin parameters first, then arrays, in the order in which firmware
-    asks for them. What is part of an earlier record is left out."""
+    searches them. A record that is part of an earlier one is left out."""
     text, ends, seen = bytearray(), list[int](), set[bytes]()
     for record in (*_wanted_parameters(model), *_wanted_arrays(model)):
         if record in seen:
@@ -162,7 +163,7 @@ def pool_records(model: Model) -> Iterator[bytes]:
 
 
 def _lies_in_one(text: bytearray, ends: list[int], wanted: bytes) -> bool:
-    """Whether one of the records that make up `text` holds all of `wanted`."""
+    """Whether one of the records that make up `text` contains all of `wanted`."""
     offset = _aligned_find(text, wanted, 0, len(text))
     while offset >= 0:
         if offset + len(wanted) <= ends[bisect_right(ends, offset)]:
@@ -185,15 +186,15 @@ def _pack_records(records: Iterable[bytes]) -> bytes:
 
 
 class Pool:
-    """A pool as firmware searches it: from the record after the last one found, round and round.
+    """A pool as firmware searches it: from the record after the last one found, cyclically.
 
-    The search is the firmware's own, because it matters which of several equal records is found:
-    operators that point to the same place share their data.
+    The search must be the same as in the firmware, because it matters which of several equal
+    records is found: OpData is shared only between operators that point to the same place.
     """
 
     def __init__(self, data: bytes | None) -> None:
         self._data = data or b""
-        self._records = _parse_records(self._data)  # first byte and end of each
+        self._records = _parse_records(self._data)  # (first byte, end) of each
         self._hint = 0
 
     def __bool__(self) -> bool:
@@ -204,7 +205,7 @@ class Pool:
         self._hint = 0
 
     def find(self, wanted: bytes) -> int | None:
-        """Byte of the pool at which lean firmware finds `wanted`; None if it does not."""
+        """Offset in the pool at which lean firmware finds `wanted`; None if it does not."""
         count = len(self._records)
         if not wanted or not count:
             return None
@@ -219,7 +220,7 @@ class Pool:
 
 
 def carried_pool(model: Model) -> Pool:
-    """The pool in the model's metadata, as firmware accepts it; empty without one."""
+    """The pool in the model's metadata, as firmware accepts it; empty if there is none."""
     for entry in model.metadata:
         if entry.name == POOL_METADATA and entry.buffer.data is not None:
             return Pool(entry.buffer.data.tobytes())
@@ -227,7 +228,7 @@ def carried_pool(model: Model) -> Pool:
 
 
 def _parse_records(data: bytes) -> list[tuple[int, int]]:
-    """Records of a well-formed pool; none of one that firmware refuses."""
+    """The records of a well-formed pool; empty for a pool that firmware refuses."""
     words = struct.unpack(f"<{len(data) // _WORD}I", data[: len(data) // _WORD * _WORD])
     records: list[tuple[int, int]] = []
     index = 0
@@ -241,12 +242,13 @@ def _parse_records(data: bytes) -> list[tuple[int, int]]:
 
 
 def lies_at(wanted: bytes, record: bytes) -> int:
-    """First byte of a record at which lean firmware finds `wanted`; -1 if it does not."""
+    """Offset in a record at which lean firmware finds `wanted`; -1 if it does not."""
     return _aligned_find(record, wanted, 0, len(record))
 
 
 def _aligned_find(text: bytes | bytearray, wanted: bytes, start: int, end: int) -> int:
-    """First multiple of a word in [start, end) at which all of `wanted` lies; -1 if none."""
+    """The first multiple of a word in [start, end) at which `wanted` lies completely; -1 if
+    none."""
     offset = text.find(wanted, start, end)
     while offset >= 0 and offset % _WORD:
         offset = text.find(wanted, offset + 1, end)

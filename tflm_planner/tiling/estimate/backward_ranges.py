@@ -1,8 +1,8 @@
-"""The rows that tiles need, from the results of an interval back to its operands.
+"""The rows that tiles need, followed from the results of an interval back to its operands.
 
     positions      first ....... position ....... end-1
-    extend(position)                <-----|       takes in the operator before: the rows that each
-                                                  tile makes of its result and reads of its operands
+    extend(position)                <-----|       adds the operator before: the rows that each tile
+                                                  makes of its result and reads of its operands
 
 It adds up tail and instructions. It must not know life spans (`live_bytes`).
 """
@@ -33,18 +33,18 @@ from tflm_planner.transforms.tile.boxes import cuts
 
 EstimatedHalo = Literal["recompute", "merge", "rows"]
 """What happens to rows that several tiles read. "recompute": each tile computes them again.
-"merge": they are kept in as many equal blocks as there are tiles, and joined by copying, as by
-`transforms.tile.tiler`. "rows": they are kept row by row and nothing is copied; no stock
-operators do that, so this gives a lower bound, which `benchmarks/tiers.py` asks for."""
+"merge": a tensor is kept in equal blocks, one for each tile, which are joined by copying, as in
+`transforms.tile.tiler`. "rows": it is kept row by row and nothing is copied; no stock operators
+do that, so the result is a lower bound, which `benchmarks/tiers.py` uses."""
 _CONCATENATION_TAIL, _INSTRUCTIONS_PER_COPIED_BYTE = 84, 0.6
-"""Bytes of tail of a CONCATENATION, and instructions for each byte that it copies, about."""
+"""Approximate bytes of tail of a CONCATENATION, and instructions for each byte that it copies."""
 _OPERATOR_INSTRUCTIONS = 400
-"""Instructions of an operator that computes nothing, about."""
+"""Approximate instructions of an operator that computes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateLimits:
-    """Limits beyond which a walk gives up a part count."""
+    """Limits beyond which a part count becomes infeasible."""
 
     tail: int
     """Bytes that tiling may add to the tail."""
@@ -54,10 +54,11 @@ class EstimateLimits:
 
 @dataclass
 class BackwardWalk:
-    """The operators before position `end` in tiles along `axis`, as far as `extend` has come.
+    """The operators from some position up to `end`, in tiles along `axis`; `extend` adds the one
+    before.
 
-    All part counts are computed together, one entry of a vector for each. Sums (`instructions`,
-    `tail`) are what tiling adds so far.
+    All part counts are computed together, one entry of a vector for each. The sums `instructions`
+    and `tail` are what tiling has added so far.
     """
 
     schedule: LinearSchedule
@@ -67,14 +68,15 @@ class BackwardWalk:
     limits: EstimateLimits
     halo_policy: EstimatedHalo = "recompute"
     ranges: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
-    """Rows that the operators taken in so far read of a tensor; of a result, also its own part."""
+    """Rows of a tensor that the operators added so far read; for a result of the interval, also
+    its own part."""
     result_parts: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
     """For tensors that are needed after the interval: the part that each tile contributes."""
     kept_rows: dict[Tensor, tuple[IntGrid, IntGrid]] = field(
         default_factory=dict[Tensor, "tuple[IntGrid, IntGrid]"]
     )
-    """Where halos are kept, for each tile: the first row that it or a later tile reads, and the end
-    of the rows that exist after it."""
+    """Where halos are kept, for each tile: the first row that this or a later tile reads, and the
+    end of the rows that exist after this tile."""
     uneven: dict[Tensor, Bools] = field(default_factory=dict[Tensor, Bools])
     """For which part counts the readers of a tensor need different rows."""
     last_reader: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
@@ -84,18 +86,18 @@ class BackwardWalk:
     prologue: Prologue = field(default_factory=Prologue)
     """Operators that run once, before the tiles."""
     taken_apart: set[Tensor] = field(default_factory=set[Tensor])
-    """Operands of operators with several results (SPLIT): no part of them counts as a view."""
+    """Operands of operators with several results (SPLIT): no part of these counts as a view."""
     bytes_beside: int = 0
     """Bytes of the tensors that live through the interval."""
     untiled_bytes: int = 0
-    """Bytes that the operators need untiled."""
+    """Largest number of bytes that an operator needs untiled."""
     instructions: npt.NDArray[np.float64] = field(init=False)
     tail: IntVector = field(init=False)
     feasible: Bools = field(init=False)
-    """Part counts that give that many tiles and are within the limits so far: longer intervals only
+    """Part counts that give this many tiles and are within the limits so far: longer intervals only
     cost more."""
     no_tile: Bools = field(init=False)
-    """Entries of a grid that stand for no tile, because the part count has fewer tiles."""
+    """Entries of a grid without a tile, because the part count has fewer tiles."""
 
     def __post_init__(self) -> None:
         self.bytes_beside = self.schedule.crossing_bytes[self.end]
@@ -106,8 +108,8 @@ class BackwardWalk:
         self.no_tile = np.arange(self.part_counts.max()) >= self.part_counts[:, None]
 
     def may_help(self, first: int) -> bool:
-        """Whether tiles may need less than the untiled operators. Everything that enters is there
-        at the start, everything that leaves is there at the end, and no tiling changes that."""
+        """Whether tiles can need fewer bytes than the untiled operators. All tensors that enter
+        exist at the start, and all that leave exist at the end, whatever the tiling."""
         schedule = self.schedule
         entering = sum(
             schedule.bytes[t]
@@ -118,16 +120,16 @@ class BackwardWalk:
         return self.bytes_beside + max(entering, leaving) < self.untiled_bytes
 
     def is_cut(self, tensor: Tensor, first: int) -> Bools | bool:
-        """Whether tiles cut rows out of a tensor: it is there as a whole, or in parts of which
-        some operator reads less."""
+        """Whether tiles cut rows out of a tensor: because it exists as a whole, or because some
+        operator reads less than one of its parts."""
         if self.ranges[tensor].axis is None:
             return False
         is_whole = self.schedule.defined_at[tensor] < first or tensor in self.prologue.last_reader
         return is_whole or self.uneven.get(tensor, False)
 
     def extend(self, position: int) -> bool:
-        """Take in the operator before. Returns False where it cannot be part of a tile, or where
-        no part count is feasible any more."""
+        """Add the operator before. Returns False if it cannot be part of a tile, or if no part
+        count is feasible any more."""
         added = self._add_operator(position)
         self.feasible &= self.instructions <= self.limits.instructions
         self.feasible &= self.tail <= self.limits.tail
@@ -150,12 +152,12 @@ class BackwardWalk:
             self.prologue.add(position, op, self.schedule)
             self.result_parts.pop(result, None)
             return True
-        if needed is None:  # nobody reads it
+        if needed is None:  # no operator reads it
             return False
         return self._tile_result(position, op, 0, needed)
 
     def _add_result(self, result: Tensor) -> bool:
-        """Cut a tensor that is needed after the interval; False where that cannot be."""
+        """Cut a tensor that is needed after the interval; False if that is impossible."""
         self.bytes_beside -= self.schedule.bytes[result]
         part = self._cut(result)
         if part is None:
@@ -177,8 +179,8 @@ class BackwardWalk:
         return True
 
     def _add_splitting_operator(self, position: int, op: Op) -> bool:
-        """Take in an operator whose several results are parts of its operand: each tile cuts out
-        the ones that it reads. False where a result leaves the interval, or is needed whole."""
+        """Add an operator whose several results are parts of its operand: each tile cuts out the
+        results that it reads. False if a result is used after the interval, or is needed whole."""
         last_use, early = self.schedule.last_use, self.prologue.last_reader
         needed = [self.ranges.get(t) for t in op.outputs]
         if not any(needed) or any(last_use.get(t, self.end) >= self.end for t in op.outputs):
@@ -191,7 +193,7 @@ class BackwardWalk:
         )
 
     def _without_recomputation(self, result: Tensor, needed: RowRanges) -> RowRanges:
-        """The rows that each tile computes where earlier tiles keep theirs."""
+        """The rows that each tile computes if the rows of earlier tiles are kept."""
         assert needed.axis is not None, "made before the tiles"
         rows = (result.shape or ())[needed.axis]
         # A block is computed just before its first use, up to the row needed then. Counting whole
@@ -212,7 +214,7 @@ class BackwardWalk:
         return RowRanges(needed.axis, low, np.where(high > before, high, 0))
 
     def _add_cost(self, position: int, result: Tensor, computed: RowRanges, results: int) -> None:
-        """Add what the tiles of an operator cost, for one of its `results` results."""
+        """Add the cost of the tiles of an operator, for one of its `results` results."""
         assert computed.axis is not None, "made before the tiles"
         rows = (result.shape or ())[computed.axis]
         computed_rows = np.maximum(computed.high - computed.low, 0).sum(axis=1)
@@ -223,7 +225,7 @@ class BackwardWalk:
         self.tail += self._added_tail(position, computed.axis, rows)
 
     def _added_tail(self, position: int, axis: int, rows: int) -> IntVector:
-        """Bytes of tail of an operator's tiles, beyond those of the operator itself."""
+        """Bytes of tail of an operator's tiles, in addition to those of the untiled operator."""
         tail = self.schedule.tail[position]
         parts = [
             self.schedule.part_tail(position, axis, -(-rows // n))
@@ -232,8 +234,8 @@ class BackwardWalk:
         return np.maximum(np.array(parts, np.int64) * self.part_counts - tail, 0)
 
     def _cut(self, tensor: Tensor) -> RowRanges | None:
-        """The parts of a result, one for each tile; None where it lacks the axis. A part count
-        with fewer parts than that becomes infeasible."""
+        """The parts of a result, one for each tile; None if it lacks the axis. A part count for
+        which there are fewer parts becomes infeasible."""
         shape = tensor.shape or ()
         if self.axis >= len(shape):
             return None
@@ -246,8 +248,8 @@ class BackwardWalk:
         return RowRanges(self.axis, low, high)
 
     def _read_operands(self, position: int, op: Op, computed: RowRanges, index: int) -> bool:
-        """Note the rows that the operator reads to compute rows of its result number `index`.
-        False where it cannot be split along the axis, or an operand is cut along two axes."""
+        """Add the rows that the operator reads to compute rows of its result number `index`. False
+        if it cannot be split along the axis, or if an operand would be cut along two axes."""
         assert computed.axis is not None, "made before the tiles"
         links = self.schedule.links(position, computed.axis, index)
         if not links:
@@ -291,5 +293,5 @@ class BackwardWalk:
 
 
 def first_row_still_read(ranges: RowRanges) -> IntGrid:
-    """The first row that each tile or a later one reads."""
+    """For each tile, the first row that it or a later tile reads."""
     return np.minimum.accumulate(ranges.low[:, ::-1], axis=1)[:, ::-1]

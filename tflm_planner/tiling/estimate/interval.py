@@ -1,4 +1,4 @@
-"""Stretches of a schedule: what is tiled as one."""
+"""Intervals of a schedule, which are tiled as one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Interval(NamedTuple):
 
     @property
     def as_slice(self) -> slice:
-        """Cuts the operators out of a sequence in this order."""
+        """The slice that takes the operators of the interval from a sequence in this order."""
         return slice(self.first, self.end)
 
 
 class ScheduleInterval(NamedTuple):
-    """An interval, and the order of the model's operators that it is counted in."""
+    """An interval, and the order of the model's operators to which its positions refer."""
 
     order: tuple[int, ...]
     interval: Interval

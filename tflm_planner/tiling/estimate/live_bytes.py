@@ -1,17 +1,18 @@
-"""Adds up the bytes that live while tiles run, once for all intervals that end at one position.
+"""Adds up the bytes that live while tiles run, for all intervals that end at one position.
 
-    _live[position, part count, tile]      while the operator at `position` computes its rows of a
-                                           tile, what lives of the tensors added so far
+    _live[position, part count, tile]      bytes of the tensors added so far that live while the
+                                           operator at `position` computes its rows of a tile
 
     position   low ....... first ....... end-1
                |<--------->|<------------>|
-               not taken    operators taken in: the tensors that they make are added, at every
-               in yet       position from `low` on where they live
+               not added    operators added: the bytes of the tensors that they make are counted at
+               yet          every position from `low` on at which they live
 
-`peak(first)` adds the tensors that enter at `first`: whole, less the rows that no later tile reads.
-A tensor that tiles make has the same life span in every interval that holds its operator, because
-all its readers were taken in before. The life span of a tensor that enters depends on `first`, so
-it is added anew for each. This module must not choose ranges (`backward_ranges`).
+`peak(first)` adds the tensors that enter at `first`: whole, minus the rows that no later tile
+reads. A tensor that tiles make has the same life span in every interval that contains its operator,
+because all its readers were added before. The life span of a tensor that enters depends on `first`,
+so its bytes are added anew for each `first`. This module must not choose ranges
+(`backward_ranges`).
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, first_row
 from tflm_planner.tiling.estimate.ranges import IntGrid, IntVector
 
 _ABOVE_ANY_ARENA = 1 << 60
-"""Larger than any arena. Grid entries without a tile start at minus this, so they never become the
-maximum."""
+"""Larger than any arena. Grid entries without a tile start at minus this value, so that they never
+are the maximum."""
 
 Entering = Mapping[Tensor, tuple[IntGrid, IntGrid]]
-"""Tensor that enters -> its bytes while a tile reads it, and after its last reader."""
+"""Tensor that enters -> its bytes while a tile reads it, and its bytes after its last reader."""
 
 
 class LiveBytes:
-    """Live bytes of one walk, which goes down to position `low` at most."""
+    """Live bytes of one walk, which goes back to position `low` at most."""
 
     def __init__(self, walk: BackwardWalk, low: int) -> None:
         self._walk, self._low = walk, low
@@ -42,18 +43,18 @@ class LiveBytes:
         self._last_tiles = np.arange(len(walk.part_counts)), walk.part_counts - 1
         self._next_position = walk.end
         self._undecided: list[int] = []
-        """Operators whose result may reuse memory of a tensor that enters at some `first`."""
+        """Operators whose result may reuse memory of a tensor that enters, for some `first`."""
         scratch = walk.schedule.scratch[low : walk.end]
         self._scratch: IntGrid = np.repeat(
             np.array(scratch, np.int64)[:, None], len(walk.part_counts), 1
         )
-        """For each position and part count: bytes of scratch while a tile's part runs."""
+        """For each position and part count: bytes of scratch of one tile's part of the operator."""
 
     def peak(self, first: int, entering: Collection[Tensor]) -> IntVector:
-        """Bytes of the head for the interval from `first` on, without the tensors that live
-        through it. The walk has come down to `first`, and `first` falls from call to call: what is
-        decided for one holds for all lower ones. entering: tensors from before the interval that
-        nobody reads after it."""
+        """Bytes of the head for the interval that begins at `first`, without the tensors that live
+        through it. The walk must have reached `first`, and `first` must fall from call to call:
+        what is decided for one `first` stays valid for all lower ones. entering: tensors from
+        before the interval that no operator reads after it."""
         assert first <= self._next_position, "`first` must fall from call to call"
         while self._next_position > first:
             self._next_position -= 1
@@ -78,7 +79,7 @@ class LiveBytes:
         return (live.max(axis=2) + self._scratch[skip:]).max(axis=0)
 
     def _add_operator(self, position: int) -> None:
-        """Add the tensors that an operator makes."""
+        """Add the bytes of the tensors that an operator makes."""
         walk, schedule = self._walk, self._walk.schedule
         op = schedule.ops[position]
         if position in walk.prologue.ops:
@@ -92,7 +93,8 @@ class LiveBytes:
             self._undecided.append(position)
 
     def _divide_scratch(self, position: int, result: Tensor) -> None:
-        """Take the scratch of parts for that of the operator whose result tiles make in parts."""
+        """Replace the scratch of an operator by the scratch of its parts, if tiles make its result
+        in parts."""
         ranges, schedule = self._walk.ranges.get(result), self._walk.schedule
         if ranges is None or ranges.axis is None or not schedule.scratch[position]:
             return
@@ -129,8 +131,8 @@ class LiveBytes:
         live[row:after] += np.maximum(size - part, 0)
 
     def _add_kept_rows(self, tensor: Tensor, row: int, after: int) -> None:
-        """Add the rows of a tensor that are kept from tile to tile, and the copies joined of
-        them."""
+        """Add the rows of a tensor that are kept from tile to tile, and the copies that are joined
+        from them."""
         walk, live = self._walk, self._live
         before, while_read, behind = self._kept_bytes(tensor)
         live[:row] += before
@@ -140,8 +142,8 @@ class LiveBytes:
             live[row + 1 : after] += walk.rows_bytes(tensor, walk.ranges[tensor])
 
     def _kept_bytes(self, tensor: Tensor) -> tuple[IntGrid, IntGrid, IntGrid]:
-        """Bytes kept of a tensor before a tile makes its rows, from then on, and after the last
-        operator that reads them."""
+        """Bytes of a tensor that are kept before a tile makes its rows, while it reads them, and
+        after the last operator that reads them."""
         start, high = self._walk.kept_rows[tensor]
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
         behind = np.concatenate((start[:, 1:], high[:, -1:]), axis=1)
@@ -157,9 +159,9 @@ class LiveBytes:
         return self._walk.schedule.bytes[tensor] // max(self._rows(tensor), 1)
 
     def _entering_bytes(self, tensor: Tensor) -> tuple[IntGrid, IntGrid]:
-        """Bytes of a tensor that enters, while a tile reads it and after its last reader. Where
-        parts are views, only the rows that this tile or a later one reads must be there; else all
-        of the tensor, and a copy of the tile's rows."""
+        """Bytes of a tensor that enters, while a tile reads it and after its last reader. If its
+        parts are views, only the rows that this tile or a later one reads must exist; otherwise the
+        whole tensor and a copy of the tile's rows."""
         walk = self._walk
         ranges, tensor_bytes = walk.ranges[tensor], walk.schedule.bytes[tensor]
         view = walk.is_view(tensor)
@@ -180,20 +182,20 @@ class LiveBytes:
     # --- memory of operands that results reuse ---
 
     def _is_decided(self, position: int, first: int) -> bool:
-        """Whether no operand of an operator enters at `first` or before, so that its savings hold
-        for every earlier `first`."""
+        """Whether all operands of an operator are made in the interval, so that its savings stay
+        the same for every lower `first`."""
         defined_at = self._walk.schedule.defined_at
         operands = self._walk.schedule.ops[position].operands()
         return all(defined_at[t] >= first for t in operands if t in defined_at)
 
     def _saved_bytes(self, position: int, inputs: Entering) -> IntGrid:
-        """Bytes of an operator's operands that need not be there beside its results."""
+        """Bytes of an operator's operands that need not exist beside its results."""
         if len(self._walk.schedule.ops[position].outputs) > 1:
             return self._split_operand_bytes(position, inputs)
         return self._reused_bytes(position, inputs)
 
     def _split_operand_bytes(self, position: int, entering: Collection[Tensor]) -> IntGrid:
-        """Bytes of an operand that is taken apart: the parts need not be there beside it."""
+        """Bytes of an operand that is split: its parts need not exist beside it."""
         walk = self._walk
         dying = (
             walk.part_bytes[t]
@@ -203,7 +205,7 @@ class LiveBytes:
         return sum(dying, np.zeros(walk.no_tile.shape, np.int64))
 
     def _reused_bytes(self, position: int, inputs: Entering) -> IntGrid:
-        """Bytes that the operator's result reuses of operands that die there."""
+        """Bytes of operands that die at the operator and that its result reuses."""
         walk, schedule = self._walk, self._walk.schedule
         reused = np.zeros(walk.no_tile.shape, np.int64)
         result = schedule.ops[position].outputs[0]

@@ -2,10 +2,11 @@
 
     beside |  store: input, and result in its place | halos | tile, result of one operator |
 
-The geometry is that of `transforms.row_loop`, so that intervals which it refuses are never
-evaluated. Live bytes are those of the largest operator of the body: the halos of all others, its
-own tile, its result, and rows that wait for a later operator. The tail and the instructions that a
-loop adds are computed from figures measured on real runtimes. An evaluation says what is true.
+The geometry is that of `transforms.row_loop`, so that intervals that it refuses are never
+evaluated. The live bytes are those of the largest operator of the body: its tile, its result, the
+halos of all other operators, and rows that a later operator reads. The tail and the instructions
+that a loop adds are computed from figures that were measured on real runtimes. Only an evaluation
+is exact.
 """
 
 from __future__ import annotations
@@ -34,20 +35,19 @@ from tflm_planner.transforms.row_loop.operand_rows import OperandRows, operand_r
 _LOOP_KINDS = ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE")
 """Operators of every loop; rows are read by GATHER or SLICE."""
 _LOOP_TAIL, _HALO_TAIL = 1100, 450
-"""Bytes of tail of a loop, and of each operand with a halo or a mask, where pointers take 4
-bytes."""
+"""Bytes of tail of a loop, and of each operand with a halo or a mask, for pointers of 4 bytes."""
 _TURN, _OPERATOR, _HALO, _MASK, _MOVED_BYTE = 3_500, 275, 4_500, 1_300, 0.5
-"""Instructions of a turn: for the loop itself, for each operator inside, for each operand with a
-halo or a mask, for each mask, and for each byte that is moved."""
+"""Instructions of one turn: for the loop itself, for each operator inside, for each operand with a
+halo or a mask, for each mask, and for each byte moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopEstimate:
-    """An interval in a loop."""
+    """The figures of an interval in a loop."""
 
     interval: Interval
     rows: int
-    """Rows of its result that a turn makes."""
+    """Rows of the interval's result that one turn makes."""
     border: LoopBorder
     """What the loop does at the image's borders."""
     head: int
@@ -59,8 +59,8 @@ class LoopEstimate:
 
 
 def allows_loops(options: TilingOptions, used_kinds: frozenset[str]) -> bool:
-    """Whether loops are possible at all: the target's TFLM plans their sub-graphs, and the
-    operators of a loop are allowed. used_kinds: operators of the model."""
+    """Whether loops are possible at all: the target's TFLM must plan their sub-graphs, and the
+    operators of a loop must be permitted. used_kinds: kinds of operators of the model."""
     reads_rows = any(options.allows(kind, used_kinds) for kind in ("GATHER", "SLICE"))
     plans_loops = can(options.kernels.target, "plans_of_subgraphs")
     return plans_loops and reads_rows and all(options.allows(k, used_kinds) for k in _LOOP_KINDS)
@@ -72,11 +72,11 @@ class LoopEstimator:
     def __init__(self, schedule: LinearSchedule) -> None:
         self._schedule = schedule
         self._operand_rows: dict[Op, list[OperandRows]] = {}
-        """Per operator; empty where it cannot run in a loop."""
+        """Cached for each operator; empty if it cannot run in a loop."""
 
     def estimates_ending_at(self, end: int, firsts: Collection[int]) -> Iterator[LoopEstimate]:
-        """Loops over the intervals that end before position `end` and begin at one of `firsts`,
-        in all forms that may need less than the operators alone."""
+        """Loops over the intervals that end before position `end` and begin at one of `firsts`, in
+        all forms that may need fewer bytes than the untiled operators."""
         for first in range(end - 1, min(firsts, default=end) - 1, -1):
             if not self._rows_of(self._schedule.ops[first]):
                 return
@@ -97,8 +97,8 @@ class LoopEstimator:
 def _closed_interval(
     schedule: LinearSchedule, interval: Interval, rows_of: Callable[[Op], list[OperandRows]]
 ) -> _ClosedInterval | None:
-    """The interval; None unless one tensor enters and one leaves, of types whose rows TFLM can read
-    and write. rows_of: how an operator reads rows of its operands."""
+    """The interval; None unless exactly one tensor enters and one leaves, both of types whose rows
+    TFLM can read and write. rows_of: the rows of its operands that an operator reads."""
     ops = schedule.ops[interval.as_slice]
     defined_at, last_use = schedule.defined_at, schedule.last_use
     operands = (t for op in ops for t in op.operands() if t in defined_at)
@@ -123,12 +123,12 @@ def _closed_interval(
 
 @dataclass(frozen=True)
 class _ClosedInterval:
-    """An interval that one tensor enters and one leaves."""
+    """An interval with exactly one tensor that enters and one that leaves."""
 
     schedule: LinearSchedule
     interval: Interval
     rows_of: Callable[[Op], list[OperandRows]]
-    """How an operator reads rows of its operands."""
+    """The rows of its operands that an operator reads."""
     ops: list[Op]
     source: Tensor
     """The tensor that enters."""
@@ -142,12 +142,12 @@ class _ClosedInterval:
 
     @property
     def least_bytes(self) -> int:
-        """Bytes that every loop needs: all of its input, or all of its result."""
+        """Bytes that every loop needs: its whole input, or its whole result."""
         sizes = self.schedule.bytes
         return self.bytes_beside + max(sizes[self.source], sizes[self.ops[-1].outputs[0]])
 
     def estimates(self) -> Iterator[LoopEstimate]:
-        """All forms of the loop that may help."""
+        """The estimates of all forms of the loop that may help."""
         for border in LOOP_BORDERS:
             for rows in self.schedule.options.search_budget.loop_rows:
                 estimate = self._estimate(rows, border)
@@ -156,7 +156,7 @@ class _ClosedInterval:
                 yield estimate
 
     def _estimate(self, rows: int, border: LoopBorder) -> LoopEstimate | None:
-        """The estimate of a loop; None if it is impossible, or equal to the masked one."""
+        """The estimate of a loop; None if it is impossible, or identical to the masked one."""
         ops = self.ops
         try:
             loop = LoopedRegion(tuple(range(len(ops))), rows, border)
@@ -169,7 +169,7 @@ class _ClosedInterval:
         return LoopEstimate(self.interval, rows, border, head, self._tail(g), self._instructions(g))
 
     def _body_bytes(self, g: LoopGeometry) -> int:
-        """Bytes inside the loop, beside the store, while its largest operator runs."""
+        """Bytes inside the loop, without the store, while its largest operator runs."""
         last_reader: dict[Tensor, int] = {}
         for k, op in enumerate(g.ops):
             for t in op.operands():
@@ -177,7 +177,7 @@ class _ClosedInterval:
         return max(self._operator_bytes(g, k, last_reader) for k in range(len(g.ops)))
 
     def _operator_bytes(self, g: LoopGeometry, index: int, last_reader: dict[Tensor, int]) -> int:
-        """The same while operator number `index` of the loop runs."""
+        """Bytes inside the loop, without the store, while operator number `index` runs."""
         op, position = g.ops[index], self.interval.first + index
         result_bytes = _rows_bytes(g, op.outputs[0])
         tiles = own_halos = reused = 0
@@ -212,5 +212,5 @@ class _ClosedInterval:
 
 
 def _rows_bytes(g: LoopGeometry, tensor: Tensor) -> int:
-    """Bytes of the rows of a tensor that a turn makes."""
+    """Bytes of the rows of a tensor that one turn makes."""
     return g.rows[tensor] * row_elements(tensor) * element_bytes(tensor)

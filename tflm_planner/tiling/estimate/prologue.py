@@ -1,5 +1,5 @@
-"""Operators of a tiled interval that run once, before the first tile, because every tile needs all
-of their results.
+"""Operators of a tiled interval that run once, before the first tile, because every tile reads the
+whole of their results.
 
     x --keys---> K ----------------+            every tile of queries reads all keys and values
     x --values-> V -----------------+
@@ -30,7 +30,7 @@ class Prologue:
     """Operand -> position of the last of these operators that reads it."""
 
     def add(self, position: int, op: Op, schedule: LinearSchedule) -> None:
-        """Add an operator; those after it were added before."""
+        """Add an operator; the operators that follow it were added before."""
         self.ops.add(position)
         for operand in op.operands():
             if operand in schedule.bytes:
@@ -44,7 +44,7 @@ class Prologue:
         entering: Collection[Tensor],
         tiled: Collection[Tensor],
     ) -> None:
-        """Write the bytes that live while each of these operators runs into its row of `live`.
+        """Set the row of `live` of each of these operators to the bytes that live while it runs.
 
         live: one row for each operator from position `first` on. entering: tensors from before the
         interval. tiled: tensors that tiles read.

@@ -2,9 +2,9 @@
 
 tile          0      1      2      rows [low, high) along one axis, one pair for each tile.
 in 2 tiles   0..6   6..12    -     Several part counts are computed together, one line of a grid
-in 3 tiles   0..5   3..9   7..12   for each; tiles that a part count lacks are empty.
+in 3 tiles   0..5   3..9   7..12   for each; if one has fewer tiles, the other entries are empty.
 
-"Rows" are steps along whatever axis is cut.
+"Rows" are steps along the axis that is cut, whichever it is.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ IntGrid = npt.NDArray[np.int64]
 
 @dataclass
 class RowRanges:
-    """Rows [low, high) of one tensor that each tile needs. A range that ends before it begins is
-    empty. axis: the axis that is cut; None where every tile needs the whole tensor."""
+    """Rows [low, high) of one tensor that each tile needs; empty unless low < high. axis: the axis
+    that is cut; None if every tile needs the whole tensor."""
 
     axis: int | None
     low: IntGrid
     high: IntGrid
 
     def differs(self, other: RowRanges) -> Bools:
-        """For which part counts the two are not equal."""
+        """For which part counts the two ranges differ."""
         if self.axis is None and other.axis is None:
             return np.zeros(len(self.low), np.bool_)
         if self.axis != other.axis:
@@ -46,8 +46,8 @@ class RowRanges:
         return ((self.low != other.low) | (self.high != other.high)).any(axis=1)
 
     def join(self, other: RowRanges) -> bool:
-        """Widen the ranges by those of another reader. Returns False, and widens nothing, where
-        that one cuts another axis."""
+        """Widen the ranges by those of another reader. Returns False, and widens nothing, if that
+        reader cuts another axis."""
         if self.axis is None or other.axis is None:
             self.axis = None
             return True
@@ -59,7 +59,7 @@ class RowRanges:
 
 def operand_ranges(operand: Tensor, link: AxisLink | None, result: RowRanges) -> RowRanges:
     """Rows of an operand that each tile reads to make its rows of the result. link: how an axis of
-    the operand depends on the result's; None where the operand is read whole."""
+    the operand depends on the result's axis; None if the operand is read whole."""
     if link is None or result.axis is None:
         return RowRanges(None, result.low, result.high)
     size = (operand.shape or ())[link.axis]
@@ -71,7 +71,7 @@ def operand_ranges(operand: Tensor, link: AxisLink | None, result: RowRanges) ->
 
 
 def _apply_rule(rule: Rule, low: IntGrid, high: IntGrid, size: int) -> tuple[IntGrid, IntGrid]:
-    """`rule.needs` for all tiles; vectorized for the rules that nearly all operators have."""
+    """`rule.needs` for all tiles; vectorized for the rules of nearly all operators."""
     if isinstance(rule, Same):
         low, high = low + rule.shift, high + rule.shift
     elif isinstance(rule, Slide):
@@ -86,8 +86,8 @@ def _apply_rule(rule: Rule, low: IntGrid, high: IntGrid, size: int) -> tuple[Int
 
 
 def aligned_step(tensor: Tensor, axis: int) -> int:
-    """The fewest rows that take a multiple of 16 bytes, where rows are contiguous; else 1. The
-    tiler cuts at multiples of that."""
+    """The smallest number of rows whose bytes are a multiple of 16, if rows are contiguous; else 1.
+    The tiler cuts at multiples of it."""
     shape = tensor.shape or ()
     if math.prod(shape[:axis]) != 1:
         return 1

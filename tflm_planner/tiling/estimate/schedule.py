@@ -1,4 +1,4 @@
-"""The operators in running order, and the life span and cost of everything around them.
+"""The operators in running order, with their costs and the life spans of their tensors.
 
     position  0    1    2    3    4    5          interval [2, 4): operators 2 and 3
     tensors   a---------------------+             a lives through it, b enters it, d leaves it
@@ -29,14 +29,14 @@ from tflm_planner.tiling.options import TilingOptions
 class LinearSchedule:
     """The main graph of a model in one order. Positions count from 0.
 
-    order: the operators by their positions in the file.
+    order: the operators, as their positions in the file.
 
-    Tensors are those that take bytes of the head. defined_at: the position of the operator that
-    makes a tensor; -1 for inputs of the model. last_use: the position of the last operator that
-    reads it; the number of operators for outputs of the model; `defined_at` where nobody reads it.
+    Only tensors with bytes in the head count. defined_at: the position of the operator that makes a
+    tensor; -1 for inputs of the model. last_use: the position of the last operator that reads it;
+    the number of operators for outputs of the model; `defined_at` if no operator reads it.
 
     For each position: scratch: bytes of scratch buffers. instructions: of the operator. tail: bytes
-    of the arena's tail that the operator keeps.
+    that the operator keeps in the tail of the arena.
     """
 
     def __init__(self, model: Model, order: Sequence[int], options: TilingOptions) -> None:
@@ -79,16 +79,16 @@ class LinearSchedule:
         return len(self.ops)
 
     def links(self, position: int, axis: int, result: int) -> tuple[AxisLink, ...]:
-        """How parts of one result along an axis depend on the operands. result: its index among
-        the operator's results."""
+        """How parts of one result along an axis depend on the operands. result: the index of the
+        result among the operator's results."""
         key = position, axis, result
         if key not in self._links:
             self._links[key] = tuple(axis_map(self.ops[position]).links_of(axis, result))
         return self._links[key]
 
     def part_scratch(self, position: int, axis: int, size: int) -> int:
-        """Bytes of scratch of a part of an operator, `size` elements of its result long along an
-        axis: copies of filters and inputs shrink with it."""
+        """Bytes of scratch of a part of an operator whose result has `size` elements along an axis:
+        in a part, kernels copy less of filters and inputs."""
         key = position, axis, size
         if key not in self._part_scratch:
             part = self.options.kernels.part_scratch_of(self.ops[position], axis, size)
@@ -97,11 +97,12 @@ class LinearSchedule:
         return self._part_scratch[key]
 
     def part_tail(self, position: int, axis: int, size: int) -> int:
-        """Bytes of tail of such a part: a tile of channels keeps the parameters of these alone.
+        """Bytes of tail of such a part: a tile of channels keeps only the parameters of its
+        channels.
 
-        That is counted only if parts of the channels need less scratch or smaller weights. Without
-        this limit, such parts look cheap and crowd out parts of the rows, although they seldom help
-        (squeezenet_11 with all operators: +19 %)."""
+        That is counted only if parts of the channels need less scratch or smaller weights.
+        Otherwise such parts would look cheap and displace parts of the rows, although they seldom
+        help (squeezenet_11 with all operators: +19 %)."""
         key = position, axis, size
         if key not in self._part_tail:
             self._part_tail[key] = self._tail_of_part(position, axis, size)
@@ -174,8 +175,8 @@ class LinearSchedule:
 
     @cached_property
     def narrow_positions(self) -> list[int]:
-        """Both ends of the schedule, and positions across whose start fewer bytes live than at one
-        neighbour, and no more than at the other."""
+        """0, the number of operators, and the positions between at whose start fewer bytes live
+        than at that of one neighbour, and no more than at that of the other."""
         live = self.crossing_bytes
         inner = [
             p

@@ -8,12 +8,12 @@ building anything.
                  each operator computes its rows of the tile, halos are recomputed
 
 `backward_ranges` follows the rows that tiles need from the results through the operators' axis maps
-(MOTES, section 4.3); one walk from j downwards serves every i and every P. `live_bytes` adds up
-what lives while each operator of each tile runs. `prologue` holds the operators whose results every
-tile needs whole. A tile's result may reuse memory of its operand as far as the result of the whole
-operator may.
+(MOTES, section 4.3); one walk from j downwards covers every i and every P. `live_bytes` adds up
+what lives while each operator of each tile runs. `prologue` has the operators whose results every
+tile needs whole. A tile's result may reuse memory of its operand to the extent that the result of
+the whole operator may.
 
-Estimates are good to a few per cent, and mostly optimistic; an evaluation says what is true.
+Estimates are within a few per cent, and usually optimistic; only an evaluation is exact.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.transforms.tile.box_plan import Split
 
 _VIEW_TAIL = 12
-"""Bytes of a view in the tail."""
+"""Bytes in the tail for one view."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileEstimate:
-    """An interval in tiles."""
+    """The figures of an interval in tiles."""
 
     interval: Interval
     split: Split
     head: int
-    """Bytes of the head while the interval runs, with all that lives beside it."""
+    """Bytes of the head while the interval runs, including everything that lives then."""
     tail: int
     """Bytes that tiling adds to the tail."""
     instructions: int
@@ -65,8 +65,8 @@ def estimate_tiles(
     """Estimate the intervals that end before position `end` and begin at one of `firsts`, in each
     of these part counts; the shortest interval first.
 
-    Intervals are left out where tiles cannot help, because the tensors that enter or the tensors
-    that leave need as many bytes by themselves as the untiled operators.
+    Intervals are left out if tiles cannot help, because the tensors that enter, or those that
+    leave, need at least as many bytes as the untiled operators.
     """
     if not part_counts:
         return
@@ -82,7 +82,7 @@ def estimate_tiles(
 
 
 def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator[TileEstimate]:
-    """The interval [first, walk.end) in every part count that is feasible."""
+    """The estimates of the interval [first, walk.end) in every feasible part count."""
     schedule, counts = walk.schedule, walk.part_counts
     read = walk.ranges | walk.prologue.last_reader
     entering = [
@@ -90,7 +90,7 @@ def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator
     ]
     copied = {t: ~walk.is_view(t) for t in walk.result_parts}
     copied_bytes = sum(schedule.bytes[t] * copied[t] for t in copied)
-    # While copied parts are joined they are there twice.
+    # While copied parts are joined, each exists twice.
     head = walk.bytes_beside + np.maximum(live.peak(first, entering), 2 * copied_bytes)
     views = (sum(t in walk.ranges for t in entering) + len(walk.result_parts)) * counts
     tail = walk.tail + _VIEW_TAIL * views
@@ -111,7 +111,7 @@ def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator
 
 
 def _any(conditions: Iterable[Bools], part_counts: IntVector) -> Bools:
-    """For which part counts one of the conditions holds."""
+    """For each part count, whether one of the conditions holds."""
     return reduce(np.logical_or, conditions, np.zeros(len(part_counts), np.bool_))
 
 

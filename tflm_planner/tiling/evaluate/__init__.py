@@ -1,1 +1,1 @@
-"""Evaluates candidates, each once: tiles, orders, plans and counts them, in several processes."""
+"""Evaluates each candidate once, in several processes: makes its tiles, orders, plans, counts."""

@@ -1,4 +1,4 @@
-"""Where a planned model needs its memory: the operator of the given model at the peak."""
+"""The bottleneck of a planned model: the operator of the given model at the memory peak."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tflm_planner.tiling.tilings import Region
 def bottleneck_of(
     tiled: TiledModel, timeline: Timeline, offsets: Mapping[Tensor, int], regions: Sequence[Region]
 ) -> int | None:
-    """The operator of the given model that has most live bytes beneath the highest buffer."""
+    """The operator of the given model that has most live bytes among those that run while the
+    highest buffer lives."""
     placement = placement_of(timeline, offsets)
     requests = placement.requests
     tops = [offset + r.size for offset, r in zip(placement.offsets, requests, strict=True)]
@@ -38,8 +39,8 @@ def _operator_at(
     scope: int,
     regions: Sequence[Region],
 ) -> int | None:
-    """The operator of the given model that runs at `scope`. For an operator of a tile: the middle
-    operator of its region, which is the first region after the last untiled operator."""
+    """The operator of the given model that runs at `scope`. If an operator of a tile runs there:
+    the middle operator of its region, which is the first region after the last untiled operator."""
     before = -1
     for op in tiled.model.main.ops:
         if op in tiled.position:

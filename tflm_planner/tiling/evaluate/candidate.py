@@ -1,4 +1,4 @@
-"""What can be evaluated: a candidate, its figures, and the tiling that both make."""
+"""Candidates, their evaluations (figures), and the tilings made from both."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Candidate:
     """A way to run a model, or an interval of one."""
 
     regions: tuple[Region, ...]
-    """Operators by their positions in the given model, after `order` if there is one."""
+    """Operators are given by their positions in the given model, after `order` is applied."""
     bind_views: bool
     """Whether every view must lie inside its parent, so that it costs no copy."""
     order: tuple[int, ...] | None = None
     """The running order of the given operators before tiling; None for the order as given."""
     effort: Effort = Effort.FIRST_FITS
-    """How long to look for a plan."""
+    """How much effort to spend on a plan."""
     tile_order: Schedule = "file"
     """The order of the operators after tiling: as tiles are made, in reverse post-order, or the
     result of a short search."""
     respell: int | None = None
-    """The most instructions of one inference with operators in other spellings
-    (`tiling.spellings`); None: spellings stay as they are."""
+    """Operators may be spelled otherwise (`tiling.spellings`), with at most this many instructions
+    for one inference; None: spellings stay as they are."""
 
     @property
     def has_tiles(self) -> bool:
@@ -38,12 +38,12 @@ class Candidate:
 
     @property
     def has_views(self) -> bool:
-        """Whether there are tiles or other spellings: only then views may cost no operator."""
+        """Whether there are tiles or other spellings: views may cost no operator only then."""
         return self.has_tiles or self.respell is not None
 
     @property
     def has_loops(self) -> bool:
-        """Whether a region runs in a loop."""
+        """Whether any region runs in a loop."""
         return any(isinstance(r, LoopedRegion) for r in self.regions)
 
     @property
@@ -53,12 +53,12 @@ class Candidate:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether there are tiles and loops."""
+        """Whether there are both tiles and loops."""
         return self.has_tiles and self.has_loops
 
 
 def has_tiles(regions: Sequence[Region]) -> bool:
-    """Whether a region runs in tiles, not in a loop."""
+    """Whether any region runs in tiles, not in a loop."""
     return any(isinstance(r, TiledRegion) for r in regions)
 
 
@@ -75,8 +75,8 @@ class Evaluation:
     instructions: int
     """Instructions of one inference."""
     bottleneck: int | None
-    """Position of the operator at the peak, in the given model after `order`; None if there is
-    none."""
+    """Position of the operator at the memory peak, in the given model after `order` is applied;
+    None without operators."""
     new_kinds: frozenset[str] = frozenset()
     """Kinds of operators that the given model does not use."""
 
@@ -84,8 +84,8 @@ class Evaluation:
 def if_permitted(
     evaluation: Evaluation | None, options: TilingOptions, used_kinds: frozenset[str]
 ) -> Evaluation | None:
-    """The evaluation; None where it needs operators that are not allowed. used_kinds: operators of
-    the whole model."""
+    """The evaluation; None if it needs operators that are not permitted. used_kinds: kinds of
+    operators of the whole model."""
     if evaluation is None:
         return None
     allowed = all(options.allows(kind, used_kinds) for kind in evaluation.new_kinds)

@@ -63,8 +63,8 @@ class _Planner:
     memo: EvaluationMemo
 
     def plan(self, tiled: TiledModel, candidate: Candidate) -> PlannedCandidate:
-        """A quick plan of the model; in the dialect with views inside their parents if asked
-        for."""
+        """A quick plan of the model; in the dialect, if the candidate asks for it, with views
+        inside their parents."""
         model, options = tiled.model, self.options
         timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
         problem = planning_problem(timeline, options.input_overlaps_of)
@@ -76,9 +76,9 @@ class _Planner:
     def plan_respelled(
         self, tiled: TiledModel, candidate: Candidate, most: int
     ) -> PlannedCandidate:
-        """The plan with operators in other spellings, within `most` instructions. Care is taken
-        with the plan of the best spellings alone: they are chosen by quicker plans, of which there
-        are a dozen."""
+        """The plan with operators in other spellings, within `most` instructions. The spellings are
+        chosen by about a dozen quick plans; only the plan of the chosen ones is made with the
+        candidate's effort."""
         quick = replace(candidate, effort=min(candidate.effort, Effort.CLIMB))
         planned = self._respell(self.plan(tiled, quick), quick, most)
         return planned if quick == candidate else self.plan(planned.tiled, candidate)
@@ -86,7 +86,7 @@ class _Planner:
     def _respell(
         self, as_it_is: PlannedCandidate, candidate: Candidate, most: int
     ) -> PlannedCandidate:
-        """The best plan with operators in other spellings, or as it is."""
+        """The best plan with operators in other spellings, or the given plan."""
         tiled, options = as_it_is.tiled, self.options
         target = options.kernels.target
 

@@ -5,8 +5,8 @@
 
 Equivalent intervals have operators of equal kinds, options, types and shapes, connected in the same
 way; the same tensors enter, leave, live through, and share bytes or quantisation. For lean
-firmware, the parameters of the same operators also contain each other. Networks repeat blocks that
-differ only in weights and names, which are left out here. It must not know candidates.
+firmware, also the parameters of the same operators contain each other. Networks repeat blocks that
+differ only in weights and names, which are ignored here. It must not know candidates.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPERANDS_WITHOUT_COST: dict[str, tuple[int, ...]] = {
     "BATCH_MATMUL": (0, 1),
     "PRELU": (1,),
 }
-"""Kind -> operands whose constant values change results only, and no figure."""
+"""Kind -> operands whose constant values change only results, and no figure."""
 
 
 class IntervalSignatures:
@@ -45,7 +45,7 @@ class IntervalSignatures:
         return self._known[interval]
 
     def _lean_form(self, interval: Interval) -> Hashable:
-        """For lean firmware: which parameters are kept where, which depends on their values."""
+        """For lean firmware: where parameters are stored, which depends on their values."""
         target = self._schedule.options.kernels.target
         return lean_form(self._schedule.ops[interval.as_slice], target) if target.lean else None
 
@@ -78,10 +78,10 @@ class IntervalSignatures:
 
 
 class _NumberedTensors:
-    """Tensors numbered in the order in which they are met.
+    """Tensors numbered in the order in which they are first seen.
 
-    shared: for each tensor, the first tensor with the same bytes, and the first with an equal
-    quantization.
+    shared: for each tensor, the number of the first tensor with the same bytes, and of the first
+    with an equal quantization.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class _NumberedTensors:
         self._first_of_quantization: dict[Hashable, int] = {}
 
     def number(self, tensor: Tensor) -> int:
-        """The number of a tensor; a new one when it is first met."""
+        """The number of a tensor; a new number if it was not seen before."""
         known = self._number.get(tensor)
         if known is not None:
             return known
@@ -115,7 +115,7 @@ def _tensor_signature(t: Tensor) -> Hashable:
 
 
 def _op_signature(op: Op) -> Hashable:
-    """The properties of an operator by itself. An operator that calls graphs equals no other."""
+    """The properties of an operator by itself. An operator that calls graphs equals only itself."""
     weights = _OPERANDS_WITHOUT_COST.get(op.kind, ())
     constants = tuple(
         None if t is None or not t.is_constant or k in weights else _bytes(t.buffer.data)

@@ -2,7 +2,7 @@
 
     model -clone-> Regions -> Crop -> (tile order) -> plan -> (spellings) -> Dialect -> figures
 
-It treats a whole model and an interval that was extracted from one alike. It must not choose
+A whole model and an interval that was extracted from one are treated alike. It must not choose
 between candidates.
 """
 
@@ -31,11 +31,11 @@ from tflm_planner.transforms.schedules import Effort
 def evaluate(
     model: Model, candidate: Candidate, options: TilingOptions, memo: EvaluationMemo | None = None
 ) -> Evaluation | None:
-    """The figures of `candidate` for `model`, which is not changed; None where it is impossible.
+    """The figures of `candidate` for `model`, which is not changed; None if it is impossible.
 
-    Operators that are not allowed do not matter here (see `if_permitted`), so that one evaluation
-    serves searches with different permissions. memo: what earlier evaluations with the same options
-    have found.
+    Operators that are not permitted do not matter here (see `if_permitted`), so that one evaluation
+    can be used by searches with different permissions. memo: results of earlier evaluations with
+    the same options.
     """
     return evaluate_family(model, (candidate,), options, memo)[0]
 
@@ -58,7 +58,7 @@ def evaluate_tiled(
     options: TilingOptions,
     memo: EvaluationMemo,
 ) -> list[Evaluation | None]:
-    """`evaluate_family` for candidates whose tiles were made already, `family`; None where that is
+    """`evaluate_family` for candidates whose tiles were already made, as `family`; None if that was
     impossible."""
     if family is None:
         return [None] * len(candidates)
@@ -76,9 +76,9 @@ def evaluate_tiled(
 def _plan_and_count(
     tiled: TiledModel, candidate: Candidate, options: TilingOptions, memo: EvaluationMemo
 ) -> Evaluation | None:
-    """Plan the ordered model, which changes it, and count. None if the plan is unsound, if TFLM has
-    no kernel for the element types of an operator that is not a view, or if the target computes an
-    operator wrongly that it computed correctly before tiling."""
+    """Plan the ordered model, which changes it, and count. None if the plan is invalid, if TFLM has
+    no kernel for the element types of an operator that is not a view, or if the target would
+    compute an operator wrongly that it computed correctly before tiling."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
     planned = plan_candidate(tiled, candidate, options, memo)
@@ -93,7 +93,7 @@ def _plan_and_count(
             return None
     if new_refusal_of_forms(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
         return None
-    if faults_of(model.ops(), target) - tiled.faults:  # of a tile, not of the operator
+    if faults_of(model.ops(), target) - tiled.faults:  # faults that only tiles have
         return None
     new_kinds = frozenset(op.kind for op in model.ops()) - tiled.used_kinds
     if target.lean:

@@ -1,7 +1,8 @@
-"""Evaluates requests about one model, which is read once, and remembers intermediate results.
+"""Evaluates requests about one model, which is read once, and caches intermediate results.
 
-A request asks for a candidate of the whole model, or for one of an interval of a schedule, which is
-cut out of the model; the figures then say what the candidate adds to the untiled interval.
+A request is for a candidate of the whole model, or for one of an interval of a schedule. An
+interval is cut out of the model; the tail and the instructions are then relative to the untiled
+interval.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from tflm_planner.transforms.schedules import SCHEDULE_STATES, quick_order
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What is to be evaluated."""
+    """A candidate, and the part of the model that it is for."""
 
     candidate: Candidate
-    """Its regions are counted from the start of the part, if there is one."""
+    """The positions of its regions are counted from the start of `part`, if that is given."""
     part: ScheduleInterval | None = None
     """The interval that is cut out; None for the whole model."""
 
@@ -78,13 +79,13 @@ class Evaluator:
 
     @cached_property
     def dag(self) -> Dag:
-        """The main graph as bytes, with the memory of operands that results may reuse."""
+        """The main graph as a DAG with bytes, where results may reuse the memory of operands."""
         scratch_of, overlaps_of = self.options.kernels.scratch_of, self.options.input_overlaps_of
         return OrderProblem.of(self.model.main, scratch_of).dag({}, overlaps_of)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The order of the operators in which intervals are looked for."""
+        """The order of the operators that defines the intervals."""
         return schedule_order(self.model, self.options)
 
     def linear_schedule(self, order: tuple[int, ...]) -> LinearSchedule:
@@ -102,14 +103,14 @@ class Evaluator:
     def tile_estimates(
         self, order: tuple[int, ...], policy: EstimatedHalo, make: Callable[[], list[TileEstimate]]
     ) -> list[TileEstimate]:
-        """Estimates for the schedule of an order: made once, for all searches."""
+        """Estimates for the schedule of an order; made once and shared by all searches."""
         key = order, policy
         if key not in self._tile_estimates:
             self._tile_estimates[key] = make()
         return self._tile_estimates[key]
 
     def key(self, request: EvaluationRequest) -> Hashable:
-        """Equal for requests with the same evaluation: blocks of a network repeat."""
+        """Equal for requests with the same evaluation; blocks of a network often repeat."""
         candidate = request.candidate
         if not candidate.has_views:
             candidate = replace(candidate, bind_views=False)
@@ -121,8 +122,8 @@ class Evaluator:
         return candidate, self._signatures[order].of(interval)
 
     def evaluate(self, request: EvaluationRequest) -> Evaluation | None:
-        """The evaluation; None where the candidate is impossible. For an interval: its head, and
-        what it adds to the tail and the instructions of the untiled interval."""
+        """The evaluation; None if the candidate is impossible. For an interval: its head, and the
+        tail and instructions that it adds to the untiled interval."""
         return self.evaluate_family([request])[0]
 
     def evaluate_family(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
@@ -146,7 +147,7 @@ class Evaluator:
 
 
 def _relative_to(evaluation: Evaluation, untiled: Evaluation) -> Evaluation:
-    """An evaluation, counted from that of the untiled interval."""
+    """The evaluation with tail and instructions relative to those of the untiled interval."""
     return replace(
         evaluation,
         tail=evaluation.tail - untiled.tail,
@@ -155,8 +156,8 @@ def _relative_to(evaluation: Evaluation, untiled: Evaluation) -> Evaluation:
 
 
 def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
-    """The order of the operators in which intervals are looked for: the one with the smallest
-    peak, or the file's where none is smaller."""
+    """The order of the operators that defines the intervals: the one with the smallest peak that a
+    short search finds, or the file's if none is smaller."""
     copied = clone(model)
     position = {op: i for i, op in enumerate(copied.main.ops)}
     rules = options.kernels.scratch_of, options.input_overlaps_of

@@ -1,11 +1,11 @@
-"""What one evaluation finds and a later one can use: most candidates of a search are much alike.
+"""Caches what later evaluations can reuse: most candidates of a search are similar.
 
-    the same tiles, then with operators spelled otherwise      its first plan is the one of before
-    views bound or not, where no tile has any                  one problem
-    blocks of a network cut out and tiled alike                one problem
+    the same tiles, then with operators spelled otherwise      the first plan is the same
+    views bound or not, if no tile has any                     the same problem
+    blocks of a network cut out and tiled alike                the same problem
 
-Each process of a search has a memo of its own, so what is found must be what would be found without
-one. A problem is known again by its sizes, life spans and overlaps; names play no part in a plan.
+Each process of a search has a memo of its own, so results must be the same with and without it.
+Problems are identified by sizes, life spans and overlaps; names do not affect a plan.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.spelling_offers import OfferMemo
 
 _REMEMBERED_BUFFERS = 200_000
-"""Buffers of all problems whose plans are remembered, so that memory is bounded. A search of
+"""Limit of the buffers of all problems whose plans are cached, to bound memory. A search of
 vww_96_int8 with all operators packs 26,000."""
 _REMEMBERED_OPERATORS = 10_000
-"""Operators of all tiled models that are remembered, so that memory is bounded. A search of
-vww_96_int8 makes 318 models of some 40 operators, 209 of them different."""
+"""Limit of the operators of all cached tiled models, to bound memory. A search of vww_96_int8 makes
+318 models of some 40 operators, 209 of them different."""
 
 
 class PlanMemo:
-    """Packs problems, equal ones once. buffers: as many are remembered, in all problems together;
-    what was packed first is forgotten first."""
+    """Packs problems; equal problems once. buffers: limit of the buffers of all cached problems
+    together; the oldest entry is dropped first."""
 
     def __init__(self, buffers: int = _REMEMBERED_BUFFERS) -> None:
         self._plans: dict[bytes, Plan] = {}
         self._buffers_left = buffers
 
     def pack(self, problem: Problem, required: Sequence[Overlap], rounds: int) -> Plan:
-        """What `packing.pack` gives; see there."""
+        """The result of `packing.pack`; see there."""
         key = _key_of(problem, required, rounds)
         plan = self._plans.get(key)
         if plan is None:
@@ -52,7 +52,7 @@ class PlanMemo:
 
 
 def _key_of(problem: Problem, required: Sequence[Overlap], rounds: int) -> bytes:
-    """Equal for problems of which nothing differs but names."""
+    """Equal for problems that differ only in names."""
     buffers = [(b.size, b.start, b.end) for b in problem.buffers]
     overlaps = [(o.first, o.second, o.low, o.high) for o in (*problem.overlaps, *required)]
     counts = rounds, len(buffers), len(problem.overlaps)
@@ -60,8 +60,8 @@ def _key_of(problem: Problem, required: Sequence[Overlap], rounds: int) -> bytes
 
 
 class TiledMemo:
-    """Makes the tiled models of one model, which stays as it is, equal ones once. operators: as
-    many are remembered, in all tiled models together; what was made first is forgotten first."""
+    """Makes the tiled models of one model, which is not changed; equal ones once. operators: limit
+    of the operators of all cached models together; the oldest entry is dropped first."""
 
     def __init__(
         self, model: Model, options: TilingOptions, operators: int = _REMEMBERED_OPERATORS
@@ -71,7 +71,7 @@ class TiledMemo:
         self._operators_left = operators
 
     def of(self, candidate: Candidate) -> TiledFamily | None:
-        """The tiled model of a candidate; None where it is impossible."""
+        """The tiled model of a candidate; None if it is impossible."""
         key = candidate.regions, candidate.order
         if key not in self._families:
             family = self._families[key] = TiledFamily.of(self._model, candidate, self._options)
@@ -85,12 +85,12 @@ class TiledMemo:
 
 @dataclass(frozen=True)
 class EvaluationMemo:
-    """What evaluations of candidates with the same options share."""
+    """The caches that evaluations of candidates with the same options share."""
 
     plans: PlanMemo
     offers: OfferMemo
 
     @staticmethod
     def of(options: TilingOptions) -> EvaluationMemo:
-        """One that knows nothing yet."""
+        """Empty caches."""
         return EvaluationMemo(PlanMemo(), OfferMemo(options.kernels))

@@ -25,7 +25,7 @@ GraphOrders = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class TiledModel:
-    """A model in tiles and loops, with what is known of the model that it was made of."""
+    """A model in tiles and loops, with facts about the given model from which it was made."""
 
     model: Model
     position: dict[Op, int]
@@ -33,13 +33,13 @@ class TiledModel:
     used_kinds: frozenset[str]
     """Kinds of operators of the given model."""
     forms: frozenset[TypeForm]
-    """Those kinds with their element types."""
+    """The kinds of operators of the given model with their element types."""
     faults: frozenset[str]
-    """Why kernels of the target compute operators of the given model wrong."""
+    """The reasons why kernels of the target compute operators of the given model wrongly."""
 
     @staticmethod
     def of(model: Model, candidate: Candidate, options: TilingOptions) -> TiledModel | None:
-        """The model with the regions of a candidate; None where one of them is refused."""
+        """The model with the regions of a candidate; None if one of them is refused."""
         used_kinds, forms = frozenset(op.kind for op in model.ops()), forms_of(model.ops())
         tiled = clone(model)
         if candidate.order is not None:
@@ -51,25 +51,25 @@ class TiledModel:
                 return None
             check(tiled)
             if options.dialect and candidate.has_tiles:
-                Crop().apply(tiled)  # checked where the file is made, as what follows
+                Crop().apply(tiled)  # checked when the file is made, like all later changes
         faults = faults_of(model.ops(), options.kernels.target)
         return TiledModel(tiled, position, used_kinds, forms, faults)
 
     def copy(self) -> TiledModel:
-        """The same for a copy of the model."""
+        """The same with a copy of the model."""
         copied = clone(self.model)
         pairs = zip(self.model.main.ops, copied.main.ops, strict=True)
         position = {new: self.position[old] for old, new in pairs if old in self.position}
         return replace(self, model=copied, position=position)
 
     def with_spellings(self, spellings: Sequence[Spelling]) -> TiledModel:
-        """A copy with operators spelled otherwise, which keep their positions."""
+        """A copy with operators in other spellings; they keep their positions."""
         copied = self.copy()
         by_result = {op.outputs[0]: i for op, i in copied.position.items() if op.outputs}
         graph = copied.model.main
         spelled = [graph.ops[s.op] for s in spellings]
         results = {op.outputs[0] for op in spelled}
-        Respell(spellings).apply(copied.model)  # checked where the file is made
+        Respell(spellings).apply(copied.model)  # checked when the file is made
         for i, op in enumerate(graph.ops):
             if op.kind == SPELLABLE and op not in copied.position:
                 behind = graph.ops[i + 1].outputs[0] if i + 1 < len(graph.ops) else None
@@ -81,7 +81,7 @@ class TiledModel:
     def reorder(
         self, tile_order: Schedule, known: GraphOrders | None, options: TilingOptions
     ) -> GraphOrders:
-        """Order the operators of all graphs; returns the orders. known: the orders, where an equal
+        """Order the operators of all graphs; returns the orders. known: the orders, if an equal
         model was ordered before."""
         graphs = self.model.graphs
         before = [{op: i for i, op in enumerate(g.ops)} for g in graphs]
@@ -96,7 +96,7 @@ class TiledModel:
 
 
 class TiledFamily:
-    """A tiled model in all orders of its operators that were asked for."""
+    """A tiled model in all orders of its operators that were requested."""
 
     def __init__(self, tiled: TiledModel) -> None:
         self._tiled = tiled
@@ -104,13 +104,13 @@ class TiledFamily:
 
     @staticmethod
     def of(model: Model, candidate: Candidate, options: TilingOptions) -> TiledFamily | None:
-        """The family of a candidate; None where one of its regions is refused."""
+        """The family of a candidate; None if one of its regions is refused."""
         tiled = TiledModel.of(model, candidate, options)
         return None if tiled is None else TiledFamily(tiled)
 
     @property
     def operators(self) -> int:
-        """Operators of the tiled model."""
+        """Number of operators of the tiled model."""
         return sum(len(graph.ops) for graph in self._tiled.model.graphs)
 
     def in_order(

@@ -13,7 +13,7 @@ from tflm_planner.tiling.evaluate.evaluator import Evaluator
 def main() -> None:
     """Run the jobs from standard input until it ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whoever prints must not disturb the answers
+    os.dup2(2, 1)  # what is printed must not mix with the answers
     with contextlib.suppress(EOFError, BrokenPipeError):
         data, options = read_frame(sys.stdin.buffer)
         evaluator = Evaluator(data, options)

@@ -1,11 +1,11 @@
-"""Runs jobs in several processes, or in this one if no other can be started.
+"""Runs jobs in several processes, or only in this one if no other can be started.
 
 Every process reads the model by itself and takes the next job when it is free. Results are put in
-the order of the jobs, so that the number of processes changes nothing but the time. An evaluation
-is remembered, for all searches that share the workers. When a search is stopped, no job is begun
-any more, and jobs under way are not waited for. Children are started as `python -m
-tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's script; a
-child that is still starting is not waited for.
+the order of the jobs, so that the number of processes changes only the time. Evaluations are cached
+for all searches that share the workers. When a search is stopped, no further job begins, and
+running jobs are not waited for. Children are started as `python -m
+tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's script; jobs
+do not wait for a child that is still starting.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ T = TypeVar("T", covariant=True)
 
 _WORKER = "tflm_planner.tiling.evaluate.worker"
 _PROCESSES_PER_CORE = 2
-"""More than this many only wait for each other, and each takes memory of its own."""
+"""More processes than this would only wait for each other, and each takes memory."""
 _JOBS_OF_CHILD, _JOBS_LEFT_TO_TAKE_TWO = 2, 4
-"""How many jobs a child holds at once, and how many must be left for it to take the second one."""
+"""How many jobs a child has at once, and how many must be left for it to take the second one."""
 
 
 def process_count(wanted: int) -> int:
-    """How many processes there are where so many are wanted."""
+    """The number of processes to use if `wanted` are asked for."""
     return min(wanted, _PROCESSES_PER_CORE * (os.cpu_count() or 1))
 
 
@@ -50,8 +50,8 @@ class Job(Protocol[T]):
 
 
 class Workers:
-    """Evaluates candidates of the model in `data` with `options.workers` processes, or as many as
-    this machine has use for, this one among them."""
+    """Evaluates candidates of the model in `data` with `options.workers` processes, this one
+    included, or with fewer if the machine has too few cores."""
 
     def __init__(self, data: bytes, options: TilingOptions) -> None:
         self.evaluator = Evaluator(data, options)
@@ -60,12 +60,12 @@ class Workers:
         self._job_count, self._children_to_start = 0, process_count(options.workers) - 1
         self._known: dict[Hashable, Evaluation | None] = {}
         self.stop = Stop()
-        """Ends the search under way."""
+        """Ends the running search."""
         if len(self.evaluator.model.main.ops) > options.search_budget.large_model:
             self._start_children()
 
     def knows(self, request: EvaluationRequest) -> bool:
-        """Whether the evaluation is remembered."""
+        """Whether the evaluation is cached."""
         return self.key(request) in self._known
 
     def key(self, request: EvaluationRequest) -> Hashable:
@@ -85,7 +85,7 @@ class Workers:
         families: dict[Hashable, list[int]] = {}
         for number, request in enumerate(requests):
             families.setdefault(request.family, []).append(number)
-        if len(families) < process_count(self._options.workers):  # sooner evaluated one by one
+        if len(families) < process_count(self._options.workers):  # single jobs use more processes
             families = {number: [number] for number in range(len(requests))}
         self._job_count += len(requests) - len(families)
         jobs = [RequestFamily(tuple(requests[k] for k in family)) for family in families.values()]
@@ -96,7 +96,7 @@ class Workers:
         return evaluations
 
     def run(self, jobs: Sequence[Job[T]]) -> list[T]:
-        """The result of each job. Raises StoppedError where the search is over before."""
+        """The result of each job. Raises StoppedError if the search is stopped before."""
         self.stop.check()
         self._job_count += len(jobs)
         enough = self._job_count > self._options.search_budget.jobs_before_processes
@@ -115,7 +115,7 @@ class Workers:
                 while thread.is_alive():
                     self.stop.check_all()
                     thread.join(poll)
-        except BaseException:  # children work on results that nobody waits for
+        except BaseException:  # nobody waits for the results of the children any more
             queue.is_closed = True
             self.close()
             raise
@@ -142,14 +142,14 @@ class Workers:
 
 @dataclass
 class _Child:
-    """A process that runs jobs once it is ready."""
+    """A child process; it runs jobs once it is ready."""
 
     process: ChildProcess
     ready: Event = field(default_factory=Event)
 
     def send_model(self, model: tuple[bytes, TilingOptions]) -> None:
-        """Send it the model, and wait until it has read it. A pipe holds less than a model: whoever
-        writes one waits until the child is up."""
+        """Send the model to the child, and wait until it has read it. A pipe's buffer is smaller
+        than a model, so the write blocks until the child reads."""
         if self.send(model) and self.receive() is not None:
             self.ready.set()
 
@@ -163,7 +163,7 @@ class _Child:
         return True
 
     def receive(self) -> Any:
-        """Its next answer; None where it has none, so that the job is done here."""
+        """The child's next answer; None if there is none, so that this process must do the job."""
         try:
             assert self.process.stdout is not None
             return read_frame(self.process.stdout)
@@ -171,7 +171,7 @@ class _Child:
             return None
 
     def close(self) -> None:
-        """End it."""
+        """End the child."""
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
@@ -186,17 +186,17 @@ class _JobQueue(Generic[T]):
 
     jobs: Sequence[Job[T]]
     stop: Stop
-    """After it none is begun."""
+    """Once it is over, no job begins."""
     results: dict[int, T] = field(default_factory=dict[int, T])
-    """By the numbers of the jobs."""
+    """The results by the numbers of the jobs."""
     is_closed: bool = False
-    """Whether nothing is left to begin."""
+    """Whether no further job is to begin."""
     _next: int = 0
     _lock: Lock = field(default_factory=Lock)
 
     def take(self, least: int) -> int | None:
-        """The number of the next job; None where fewer than `least` are left, or the search is
-        over."""
+        """The number of the next job; None if fewer than `least` are left, or if the search is
+        stopped."""
         with self._lock:
             if self._next + least > len(self.jobs) or self.stop.is_over:
                 return None
@@ -204,13 +204,13 @@ class _JobQueue(Generic[T]):
             return self._next - 1
 
     def jobs_without_result(self) -> list[int]:
-        """Jobs that have no result."""
+        """The numbers of the jobs that have no result."""
         return [k for k in range(len(self.jobs)) if k not in self.results]
 
 
 def _feed_child(child: _Child, queue: _JobQueue[Any], poll_seconds: float) -> None:
-    """Have a child run jobs as long as there are any. It holds one job that it works on, and a
-    second one while enough jobs are left. The caller runs the jobs that it does not finish."""
+    """Have a child run jobs as long as there are any. It has one job to work on, and a second one
+    while enough jobs are left. The caller runs the jobs that the child does not finish."""
     while not child.ready.wait(poll_seconds):
         if queue.is_closed:
             return

@@ -1,4 +1,4 @@
-"""The best order of a graph in which chosen regions run in one piece each.
+"""The best order of a graph in which each of some regions runs without interruption.
 
     nodes    0  1  [2  5  6]  3  4  [7  8]        each region becomes one node of a smaller graph,
     regions        |-------|        |----|        whose best order is searched
@@ -20,28 +20,28 @@ from tflm_planner.tiling.estimate.interval import Interval
 
 @dataclass(frozen=True)
 class ContractedRegion:
-    """Nodes that run in one piece, in tiles."""
+    """Nodes that run one right after another, in tiles."""
 
     nodes: frozenset[int]
     workspace: int
-    """Bytes that the tiles take beside what enters the region and what leaves it, about."""
+    """Approximate bytes that the tiles need in addition to the tensors that enter and leave."""
 
 
 @dataclass(frozen=True)
 class ContractedOrder:
-    """An order in which every region runs in one piece."""
+    """An order in which every region runs without interruption."""
 
     order: tuple[int, ...]
-    """All nodes."""
+    """All nodes in this order."""
     intervals: tuple[Interval, ...]
-    """Of each region: where it runs."""
+    """For each region, its positions in `order`."""
     peak: int
-    """Bytes, with the assumed workspace of the regions."""
+    """Peak bytes, with the assumed workspace of the regions."""
 
 
 def close_groups(dag: Dag, chosen: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Disjoint convex groups that hold the chosen ones, such that each can run in one piece. Groups
-    that overlap, or that wait for each other, become one."""
+    """Disjoint convex groups that contain the chosen ones, such that each can run without
+    interruption. Groups that overlap, or that wait for each other, are merged."""
     groups = [_convex_hull(dag, nodes) for nodes in chosen]
     while True:
         groups = _merge_overlapping(dag, groups)
@@ -67,7 +67,7 @@ def _merge_overlapping(dag: Dag, groups: list[frozenset[int]]) -> list[frozenset
 
 
 def _convex_hull(dag: Dag, nodes: frozenset[int]) -> frozenset[int]:
-    """The nodes with all that lie on paths between them."""
+    """The nodes together with all nodes on paths between them."""
     links = dag.links
     after, before = [False] * len(dag.nodes), [False] * len(dag.nodes)
     for n in range(len(dag.nodes)):
@@ -78,7 +78,7 @@ def _convex_hull(dag: Dag, nodes: frozenset[int]) -> frozenset[int]:
 
 
 def _waiting_groups(dag: Dag, groups: Sequence[frozenset[int]]) -> list[int]:
-    """Numbers of the groups that wait for each other in a circle; none if all can run."""
+    """Indices of the groups that wait for each other in a cycle; empty if all can run."""
     graph = _ContractedGraph(dag, tuple(ContractedRegion(g, 0) for g in groups))
     stuck = graph.stuck_units
     return [k for k, _ in enumerate(groups) if k in stuck]
@@ -87,8 +87,8 @@ def _waiting_groups(dag: Dag, groups: Sequence[frozenset[int]]) -> list[int]:
 def best_contracted_order(
     dag: Dag, regions: Sequence[ContractedRegion], budget: SearchBudget = DEFAULT_BUDGET
 ) -> ContractedOrder:
-    """The order with the lowest peak known in which each region runs in one piece. regions: as
-    `close_groups` makes them."""
+    """The order with the lowest peak found in which each region runs without interruption. regions:
+    as returned by `close_groups`."""
     graph = _ContractedGraph(dag, tuple(regions))
     result: OrderResult = best_order(
         graph.dag, budget=OrderBudget(segment_states=budget.contracted_order_states)
@@ -107,9 +107,9 @@ def best_contracted_order(
 
 
 class _ContractedGraph:
-    """A graph with each region as one node.
+    """A graph in which each region is one node.
 
-    A unit is a region or a node outside them: units count the regions first, then all nodes.
+    A unit is a region or a node outside all regions. Units are numbered: regions first, then nodes.
     """
 
     def __init__(self, dag: Dag, regions: tuple[ContractedRegion, ...]) -> None:
@@ -127,7 +127,7 @@ class _ContractedGraph:
 
     @cached_property
     def _units_before(self) -> dict[int, set[int]]:
-        """For each unit, those that it waits for."""
+        """For each unit, the units that it waits for."""
         before: dict[int, set[int]] = {u: set() for u in self._units}
         for n, preds in enumerate(self._dag.links.preds):
             unit = self._unit_of[n]
@@ -136,7 +136,7 @@ class _ContractedGraph:
 
     @cached_property
     def _sorted(self) -> tuple[list[int], set[int]]:
-        """Units in a valid order near the file's, and the units that no order can hold."""
+        """Units in a valid order near the file's, and the units that no valid order can contain."""
         waiting = {u: len(before) for u, before in self._units_before.items()}
         after: dict[int, list[int]] = {u: [] for u in self._units}
         for u, before in self._units_before.items():
@@ -155,7 +155,7 @@ class _ContractedGraph:
 
     @property
     def stuck_units(self) -> set[int]:
-        """Units that wait for each other, or for some that do."""
+        """Units that wait for each other, or for units that do."""
         return self._sorted[1]
 
     @property

@@ -1,16 +1,17 @@
-"""Finds the cheapest cuts of a graph before and after some operators: those across which the
+"""Finds the cheapest cuts of a graph before and after some operators: the cuts across which the
 fewest bytes live.
 
     large --+-- shrink --> y        before | large  shrink  shrink | y  z    after
             +-- shrink --> z               +-----------------------+
 
-The cut after an operator takes in all that has to run first. It also takes in consumers where
-fewer bytes live after them. Each operator taken in costs `price` bytes, so that a small gain does
-not move the cut far away.
+The set before the later cut contains the operators and all that must run before them; it also
+contains consumers if that lowers the bytes that live after it. Each operator in the set costs
+`price` bytes, so that a small gain does not move the cut far away.
 
-After a set of operators has run (an ideal of the graph), the tensors live that it made and that
-others read. The ideal after which the fewest bytes live is a minimum cut (Picard 1976). This module
-knows a DAG and bytes; it must not know what operators do.
+After a set of operators that contains all its predecessors (an ideal of the graph) has run, those
+tensors live that it made and that other operators read. The ideal after which the fewest bytes live
+is a minimum cut (Picard 1976). This module knows a DAG and bytes; it must not know what operators
+do.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class MinimumCuts:
         return self._reachable(nodes, self.dag.links.succs)
 
     def ancestors(self, nodes: Collection[int]) -> frozenset[int]:
-        """The nodes and their ancestors: all nodes for which one of them waits."""
+        """The nodes and their ancestors: all nodes that one of them waits for."""
         return self._reachable(nodes, self.dag.links.preds)
 
     def _reachable(
@@ -80,9 +81,9 @@ class MinimumCuts:
 
     @cached_property
     def _network(self) -> _Network:
-        """A node on the source's side has run. A tensor lives if its maker has run and one of its
-        readers has not: an infinite edge then holds it on the sink's side, and the cut pays its
-        bytes."""
+        """The network for cuts: the nodes on the source's side are those that have run. A tensor
+        lives if its writer has run and one of its readers has not: an infinite edge then keeps it
+        on the sink's side, and the cut pays its bytes."""
         dag, links = self.dag, self.dag.links
         source = self._count + len(dag.sizes)
         sink = source + 1
@@ -100,16 +101,16 @@ class MinimumCuts:
 
 @dataclass(frozen=True)
 class _Network:
-    """A flow network. Vertices: operators first, then tensors, source and sink last. Edges lie in
-    pairs, there and back; the first ones lead from the source to each operator, then from each
-    operator to the sink."""
+    """A flow network. Vertices: operators first, then tensors, source and sink last. Edges come in
+    pairs, an edge and its reverse; the first pairs lead from the source to each operator, then from
+    each operator to the sink."""
 
     count: int
-    """Operators."""
+    """Number of operators."""
     starts: Ints
-    """Where the edges that leave each vertex begin in `out`."""
+    """For each vertex, where the edges that leave it begin in `out`."""
     out: Ints
-    """Numbers of edges, by the vertices that they leave."""
+    """Numbers of edges, grouped by the vertex that they leave."""
     to: Ints
     """The vertex that each edge leads to."""
     capacity: Ints
@@ -128,7 +129,7 @@ class _Network:
         return _Network(count, starts, np.argsort(begins, kind="stable"), ends, capacity)
 
     def residual_capacity(self, from_source: Ints, to_sink: Ints) -> Ints:
-        """What each edge could still carry when no more can flow. from_source, to_sink: capacity
+        """The capacity that each edge has left after a maximum flow. from_source, to_sink: capacity
         from the source to each operator, and from each operator to the sink."""
         capacity = self.capacity.copy()
         capacity[: 4 * self.count : 2] = np.concatenate((from_source, to_sink))
@@ -138,13 +139,13 @@ class _Network:
         return capacity
 
     def source_side(self, capacity: Ints) -> frozenset[int]:
-        """Operators that the source still reaches: of all minimum cuts the smallest."""
+        """Operators that the source still reaches: the smallest of all minimum cuts."""
         levels = np.empty(len(self.starts) - 1, np.int64)
         _breadth_first(self.starts, self.out, self.to, capacity, len(levels) - 2, levels)
         return frozenset(np.flatnonzero(levels[: self.count] >= 0).tolist())
 
     def sink_side(self, capacity: Ints) -> frozenset[int]:
-        """Operators that still reach the sink: all but those of the largest minimum cut."""
+        """Operators that still reach the sink: all that are not in the largest minimum cut."""
         back = capacity.reshape(-1, 2)[:, ::-1].reshape(-1)
         levels = np.empty(len(self.starts) - 1, np.int64)
         _breadth_first(self.starts, self.out, self.to, back, len(levels) - 1, levels)
@@ -152,7 +153,7 @@ class _Network:
 
 
 def warm_up() -> None:
-    """Load what is compiled here, and compile it where that was never done on this machine."""
+    """Load the compiled functions; compile them if that was never done on this machine."""
     none = np.zeros(0, np.int64)
     _max_flow(np.zeros(3, np.int64), none, none, none, 0, 1)
     _breadth_first(np.zeros(3, np.int64), none, none, none, 0, np.zeros(2, np.int64))
@@ -162,8 +163,8 @@ def warm_up() -> None:
 def _breadth_first(
     starts: Ints, out: Ints, to: Ints, capacity: Ints, root: int, levels: Ints
 ) -> None:  # fmt: skip
-    """Write to `levels` the steps from the root to every vertex along edges with capacity left; -1
-    where no path leads."""
+    """Write to `levels` the number of steps from the root to every vertex along edges with capacity
+    left; -1 if there is no path."""
     for n in range(levels.size):
         levels[n] = -1
     levels[root] = 0

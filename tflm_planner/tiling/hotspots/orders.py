@@ -1,14 +1,14 @@
-"""Finds hotspots of a graph, and orders that run each of them in one piece.
+"""Finds hotspots of a graph, and orders that run each hotspot without interruption.
 
-    n1 n2 n3 n4 --CONCATENATION--+-- project --> p      an operator that needs more than a cap by
-      (small)       (large)      +-- project --> q      itself, with those around it that make what
-                  |<------ hotspot ----->|              enters and leaves small
+    n1 n2 n3 n4 --CONCATENATION--+-- project --> p      an operator that alone needs more than a
+      (small)       (large)      +-- project --> q      cap, with neighbours that make the tensors
+                  |<------ hotspot ----->|              small that enter and leave
 
-A hotspot is what lies between the cheapest cuts before and after such operators. Its operators
-need not be neighbours in an order that is best for the untiled model; so each hotspot becomes one
-node of a smaller graph, whose best order is searched. Several caps, and several prices of taking in
-one operator more, give several sets of hotspots. This module knows a DAG and bytes; it must not
-know what operators do, nor what tiles cost.
+A hotspot is what lies between the cheapest cuts before and after such operators. Its operators need
+not be adjacent in the order that is best for the untiled model; so each hotspot becomes one node of
+a smaller graph, whose best order is searched. Several caps, and several prices for each additional
+operator, give several sets of hotspots. This module knows a DAG and bytes; it must not know what
+operators do, nor what tiles cost.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ Hotspots = tuple[frozenset[int], ...]
 
 @dataclass(frozen=True)
 class HotspotOrder:
-    """How low the peak of an order around some hotspots may get."""
+    """An order around some hotspots, with an estimate of its peak."""
 
     peak: int
     """Estimated bytes, with the tiles of the hotspots."""
     optimistic: ContractedOrder
-    """The order, found for tiles that need as few bytes as is plausible."""
+    """The order that is best for tiles that need as few bytes as is plausible."""
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The most promising order has the lowest."""
+        """Sort key; lowest for the most promising order."""
         sizes = sum(interval.size for interval in self.optimistic.intervals)
         return self.peak, self.optimistic.peak, sizes
 
 
 def own_bytes(dag: Dag, n: int) -> int:
-    """Bytes that an operator needs where nothing lives beside its operands and results."""
+    """Bytes of an operator's operands, results and workspace, if nothing else lives."""
     node = dag.nodes[n]
     tensors = sum(dag.sizes[t] for t in {*node.reads, *node.writes})
     saved = [a.saved for a in node.absorbs]
@@ -58,8 +58,8 @@ def own_bytes(dag: Dag, n: int) -> int:
 def find_hotspots(
     cuts: MinimumCuts, cap: int, price: int, budget: SearchBudget = DEFAULT_BUDGET
 ) -> list[frozenset[int]]:
-    """Disjoint sets of nodes that hold every node that needs more than `cap` bytes by itself;
-    empty where there are none, or too many. price: bytes that each node taken in costs."""
+    """Disjoint sets of nodes that contain every node that alone needs more than `cap` bytes; empty
+    if there are none, or too many. price: bytes that each additional node costs."""
     dag = cuts.dag
     hotspots: list[frozenset[int]] = []
     seen: set[int] = set()
@@ -73,7 +73,8 @@ def find_hotspots(
 
 
 def hotspot_sets(dag: Dag, head: int, budget: SearchBudget = DEFAULT_BUDGET) -> list[Hotspots]:
-    """Hotspots for several caps and prices, each set once. head: bytes of the untiled model."""
+    """Hotspots for several caps and prices, without duplicates. head: bytes of the untiled
+    model."""
     cuts = MinimumCuts(dag)
     sets: dict[Hotspots, None] = {}
     for share in budget.hotspot_caps:
@@ -92,12 +93,12 @@ def estimate_order(
     most: int,
     budget: SearchBudget = DEFAULT_BUDGET,
 ) -> HotspotOrder | None:
-    """An order in which these hotspots run in one piece; None where it is not estimated to need
-    less than `most` bytes. halos: bytes that each operator keeps from tile to tile."""
+    """An order in which these hotspots run without interruption; None if its estimate is not below
+    `most` bytes. halos: bytes that each operator keeps from tile to tile."""
     peak = best_contracted_order(dag, _regions(dag, hotspots, halos, budget), budget).peak
     if peak >= most:
         return None
-    # If tiles need less than assumed, the order around them should have a lower peak too.
+    # If tiles need less than assumed, the order around them should also have a lower peak.
     small_halos = [n // budget.hotspot_halo_share for n in halos]
     regions = _regions(dag, hotspots, small_halos, budget)
     return HotspotOrder(peak, best_contracted_order(dag, regions, budget))

@@ -3,9 +3,9 @@
     hotspots (order, intervals) -> evaluations of each hotspot in a few part counts
                                 -> one part count each, for the fewest bytes of the whole model
 
-The search of segments tiles intervals of one schedule, in the order that is best for the untiled
-model. Here the order follows the tiles. To this module tiles are a region, its splits and a number
-of parts; `transforms.tile` makes them.
+The search of segments tiles intervals of one schedule, whose order is the best one for the untiled
+model. Here the order is chosen for the tiles. This module knows tiles only as a region with splits
+and a number of parts; `transforms.tile` makes them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 _DEAR_PAD = 2
-"""PAD is dear where it takes more than so many times the instructions of SLICE. 1 or 4: nothing on
-randwire and nasnet_mobile."""
+"""PAD is too expensive if it takes more than this many times the instructions of SLICE. 1 or 4: no
+change on randwire and nasnet_mobile."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _EstimateOrderJob:
     most: int
 
     def run(self, evaluator: Evaluator) -> list[HotspotOrder]:
-        """One, or none."""
+        """A list of one order, or an empty one."""
         budget = evaluator.options.search_budget
         order = estimate_order(evaluator.dag, self.hotspots, self.halos, self.most, budget)
         return [] if order is None else [order]
@@ -83,7 +83,7 @@ class HotspotTiles:
     _evaluations: dict[tuple[object, ...], Evaluation | None] = field(
         default_factory=dict[tuple[object, ...], "Evaluation | None"], repr=False
     )
-    """By region, its operators, and the tensors that live through."""
+    """Cached by region, its operators, and the tensors that live through it."""
 
     @property
     def _budget(self) -> SearchBudget:
@@ -111,8 +111,8 @@ class HotspotTiles:
                 return
 
     def candidate_of(self, contracted: ContractedOrder) -> Candidate | None:
-        """The candidate of an order with the fewest bytes for the instructions that are allowed;
-        None where it needs no less than the best model that is known."""
+        """The candidate of an order with the fewest bytes within the permitted instructions; None
+        if it does not need fewer bytes than the best known model."""
         schedule = self.workers.evaluator.linear_schedule(contracted.order)
         inside = {p for interval in contracted.intervals for p in interval.positions}
         live = schedule.live_bytes
@@ -121,8 +121,8 @@ class HotspotTiles:
         options = [self._options_of_largest(schedule, largest, least_head)]
         if not options[0]:
             return None
-        # The largest hotspot sets the head to reach. If another cannot reach it, its head is the
-        # target for those after it.
+        # The largest hotspot sets the head to reach. If another one cannot reach it, the head of
+        # that one becomes the target for the hotspots after it.
         enough = self._low_enough(least_head, options[0])
         for interval in others:
             options.append(self._options_of(schedule, interval, enough))
@@ -140,34 +140,36 @@ class HotspotTiles:
     def _options_of_largest(
         self, schedule: LinearSchedule, interval: Interval, least_head: int
     ) -> list[HotspotOption]:
-        """Options of the hotspot that needs most bytes. If the head is the objective: its smallest
-        tiles, and larger ones that need hardly more. If the tail counts too: the largest tiles
-        first, until more tiles cannot beat the best model, because every tile adds to the tail."""
+        """Options of the hotspot that needs the most bytes. If the head is the objective: its
+        smallest tiles, and larger ones that need little more. If the tail counts too: the largest
+        tiles first, until more tiles cannot beat the best model, because every tile adds to the
+        tail."""
         if self.options.objective == "head":
             return self._smallest_tiles(schedule, interval)
         options = self._options_of(schedule, interval, least_head)
         return [o for o in options if not self._is_vain(o.head, o.tail)]
 
     def _objective_bytes(self, head: int, tail: int) -> int:
-        """Bytes that are to be small, of a head and a tail."""
+        """The bytes that the objective counts, from a head and a tail."""
         return head + tail if self.options.objective == "arena" else head
 
     def _is_vain(self, head: int, tail: int) -> bool:
-        """Whether a head, and what is added to the tail, need no less than the best model."""
+        """Whether this head and this addition to the tail do not need fewer bytes than the best
+        model."""
         return self._objective_bytes(head, self.models.untiled.tail + tail) >= self._known_bytes
 
     @property
     def _known_bytes(self) -> int:
-        """Bytes that a candidate has to go below."""
+        """The bytes that a candidate must undercut."""
         return max(self.models.best.bytes, self.options.arena_limit or 0)
 
     def _may_help(
         self, parts: int, least_head: int, tail: int, known: Sequence[HotspotOption]
     ) -> bool:
         """Whether `parts` tiles may need fewer bytes than the `known` options, which have fewer
-        tiles, and than the best model. At best, n times as many tiles need an n-th of the head, but
-        at least `least_head`, and they add n times as much to the tail. tail: bytes that the tiles
-        add to it, without what joins them."""
+        tiles, and than the best model. At best, n times as many tiles need 1/n of the head, but at
+        least `least_head`, and they add n times as much to the tail. tail: bytes that the tiles add
+        to it, not counting the operators that join them."""
         if not known:
             return not self._is_vain(least_head, tail)
         last = max(known, key=lambda o: o.region.tiles)
@@ -177,8 +179,8 @@ class HotspotTiles:
         return self._objective_bytes(head, tail) < least and not self._is_vain(head, tail)
 
     def _low_enough(self, head: int, options: Sequence[HotspotOption]) -> int:
-        """The head that is low enough for other hotspots: `head`, or what the best of these options
-        needs."""
+        """The head that is low enough for other hotspots: the larger of `head` and the head of the
+        best of these options."""
         if not options:
             return head
         best = min(options, key=lambda o: (self._objective_bytes(o.head, o.tail), o.instructions))
@@ -187,8 +189,8 @@ class HotspotTiles:
     def _best_affordable(
         self, options: Sequence[Sequence[HotspotOption]], least_head: int
     ) -> list[TiledRegion] | None:
-        """One option of each hotspot, for the fewest bytes that the allowed instructions buy; None
-        where that is impossible, or needs no less than the best model."""
+        """One option of each hotspot, which together need the fewest bytes within the permitted
+        instructions; None if that is impossible, or not better than the best model."""
         best: tuple[int, list[TiledRegion]] | None = None
         heads = {o.head for of_hotspot in options for o in of_hotspot if o.head > least_head}
         for head in sorted({least_head, *heads}):
@@ -207,7 +209,8 @@ class HotspotTiles:
         return best and best[1]
 
     def _smallest_tiles(self, schedule: LinearSchedule, interval: Interval) -> list[HotspotOption]:
-        """A hotspot in larger and larger tiles, until they need much more than the smallest."""
+        """A hotspot in larger and larger tiles, until they need much more than the smallest
+        ones."""
         options: list[HotspotOption] = []
         for parts in reversed(_part_counts(schedule.ops[interval.as_slice], schedule)):
             if parts * interval.size > self._budget.hotspot_work:
@@ -222,7 +225,7 @@ class HotspotTiles:
     def _options_of(
         self, schedule: LinearSchedule, interval: Interval, enough: int
     ) -> list[HotspotOption]:
-        """A hotspot in smaller and smaller tiles, until its head is at most `enough` bytes, or even
+        """A hotspot in smaller and smaller tiles, until its head is at most `enough` bytes, or
         smaller tiles cannot help."""
         options: list[HotspotOption] = []
         work, tail = 0, sum(schedule.tail[interval.as_slice])
@@ -240,7 +243,7 @@ class HotspotTiles:
     def evaluate_parts(
         self, schedule: LinearSchedule, parts: int, interval: Interval
     ) -> list[HotspotOption]:
-        """A hotspot in `parts` tiles, with every border worth a look."""
+        """A hotspot in `parts` tiles, once with every border that is worth trying."""
         inner = tuple(range(interval.size))
         regions = [
             TiledRegion(inner, (Split(ROWS, parts),), "merge", border, eager=True)
@@ -249,7 +252,7 @@ class HotspotTiles:
         return self._evaluate_regions(schedule, regions, interval)
 
     def _borders(self, work: int, first_op: Op) -> tuple[Border, ...]:
-        """Ways to pad the tiles of a hotspot that has `work` operators in tiles."""
+        """Borders to try for a hotspot; `work` is the number of operators of all its tiles."""
         borders = self.options.borders(self.models.used_kinds)
         if "pad" in borders and pads_are_dear(first_op.outputs[0], self.options.kernels.target):
             borders = ("waste", "ahead", "once")
@@ -259,8 +262,8 @@ class HotspotTiles:
     def _evaluate_regions(
         self, schedule: LinearSchedule, regions: Sequence[TiledRegion], interval: Interval
     ) -> list[HotspotOption]:
-        """The options of these regions, as far as they are possible. regions: with positions
-        counted from the first operator of the hotspot."""
+        """The options of those regions that are possible. Their positions are counted from the
+        first operator of the hotspot."""
         inside, through = schedule.ops[interval.as_slice], schedule.tensors_living_through(interval)
         place = (*inside, *through)
         keys = [(region, *place) for region in regions]
@@ -298,8 +301,8 @@ def halo_bytes(op: Op) -> int:
 
 
 def pads_are_dear(tensor: Tensor, target: Target) -> bool:
-    """Whether padding such a tensor takes many times the instructions of another copy, as it does
-    with kernels that check every element."""
+    """Whether padding such a tensor takes many times the instructions of another copy, as with
+    kernels that check every element."""
     shape = tensor.shape or ()
     numbers = Operand("int32", (len(shape), 2), True, 0, (0,) * (2 * len(shape)))
     data, begin = Operand(tensor.type_name, shape), Operand("int32", (len(shape),), True)

@@ -1,1 +1,1 @@
-"""Candidates near a tiling, or beside it. Moves know regions, not what they are worth."""
+"""Candidates that are variants of a tiling. Moves know regions, but not the gain of a candidate."""

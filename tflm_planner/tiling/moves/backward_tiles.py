@@ -4,10 +4,11 @@
                y   <-[........]  a halo  of some tiles     [........]-> y
                z     <-[........]                       z [........]
 
-A kernel reads ahead of what it writes, so a result that overlaps its operand lies a little below
-it. A long chain then needs its largest tensor and the sum of all those steps. Results of tiles that
-run backward lie above their operands instead: a few of them keep the chain in place, and cost
-hardly any time. This module knows regions and overlaps; it must not know what they are worth.
+A kernel reads ahead of the bytes that it writes, so a result that overlaps its operand lies a
+little below it. A long chain then needs its largest tensor plus the sum of all these distances.
+Results of tiles that run backward lie above their operands instead: a few such operators balance
+the distances of the chain, and take hardly any time. This module knows regions and overlaps; it
+must not know what they are worth.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 def with_backward_tiles(candidate: Candidate) -> list[Candidate]:
-    """A candidate as it is; with every second tiled region backward; and with the others
-    backward."""
+    """The candidate itself; with the tiled regions 0, 2, 4, ... reversed; and with the regions
+    1, 3, 5, ... reversed."""
     tiled = [i for i, r in enumerate(candidate.regions) if isinstance(r, TiledRegion)]
     halves = (set(tiled[k::2]) for k in (0, 1) if tiled[k::2])
     return [candidate, *(_reverse_regions(candidate, half) for half in halves)]
@@ -45,8 +46,8 @@ def _reverse_regions(candidate: Candidate, chosen: set[int]) -> Candidate:
 def backward_candidates(
     schedule: LinearSchedule, order: tuple[int, ...], head: int, border: Border
 ) -> Iterator[Candidate]:
-    """Single operators of the longest chain of overlapping tensors, tiled backward. None if the
-    untiled model's plan, of `head` bytes, is as low as its largest operator allows."""
+    """Candidates with a single operator of the longest chain of overlapping tensors tiled backward.
+    None if the untiled model's plan, of `head` bytes, is as low as its largest operator permits."""
     budget = schedule.options.search_budget
     if head <= max(schedule.live_bytes, default=0):
         return
@@ -64,8 +65,8 @@ def backward_candidates(
 
 
 def _longest_chain(schedule: LinearSchedule) -> list[int]:
-    """The longest run of operators in a row each of which reuses a part of the memory of the result
-    before."""
+    """The longest sequence of adjacent operators each of which reuses a part of the memory of the
+    result before it."""
 
     def overlaps(operand: Tensor, position: int) -> bool:
         saved = schedule.reused_bytes[position][operand]

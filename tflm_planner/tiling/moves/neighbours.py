@@ -1,4 +1,5 @@
-"""Candidates near another: one region changed, left out, joined with the next, or split otherwise.
+"""Variants of a candidate: one region changed, left out, joined with the next, or split
+differently.
 
 It knows regions; it must not know what they are worth.
 """
@@ -22,7 +23,7 @@ def neighbours(
     candidate: Candidate, count: int, steps: Sequence[int] = DEFAULT_BUDGET.neighbour_steps
 ) -> Iterator[Candidate]:
     """Candidates with one region changed, left out, or joined with the next. count: operators of
-    the model. steps: by how much ends, part counts and rows differ."""
+    the model. steps: differences to try for ends, part counts and rows."""
     regions = candidate.regions
     for k, region in enumerate(regions):
         others = (*regions[:k], *regions[k + 1 :])
@@ -44,8 +45,8 @@ def neighbours(
 def _changed_regions(
     region: Region, count: int, copies: bool, steps: Sequence[int]
 ) -> Iterator[Region]:
-    """The region with other ends; in tiles with other part counts and halos, in a loop with other
-    rows and borders. copies: whether parts may be copies, as those of patches are."""
+    """The region with other ends; a tiled one also with other part counts and halos, a loop also
+    with other rows and borders. copies: whether parts may be copies, like those of patches."""
     first, end = region.ops[0], region.ops[-1] + 1
     for step in steps:
         if 0 <= first + step < end:

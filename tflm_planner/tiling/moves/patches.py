@@ -1,12 +1,13 @@
-"""Patches: regions that are cut along rows and along columns, where bands of rows need too much.
+"""Patches: regions that are cut along rows and columns, for models in which bands of rows need too
+many bytes.
 
-    +----+----+----+      p x p patches over the first operators (MCUNetV2, section 3), and rows
+    +----+----+----+      p x p patches over the first operators (MCUNetV2, section 3), or rows
     |    |    |    |      and columns of any region: a patch needs 1 / p of a band, but reads its
     +----+----+----+      halo on four sides, and it is not contiguous: it must be copied
     |    |    |    |
 
-TFLM gets bands of rows without copies, so they are nearly always better. A few whole models with
-patches are evaluated where sizes alone leave them a chance. This module must not know evaluations.
+In TFLM bands of rows need no copies, so they are nearly always better. Only a few whole models with
+patches are evaluated, if their sizes leave a chance. This module must not know evaluations.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _NO_LIMIT = 1 << 60
 def patch_stages(
     schedule: LinearSchedule, most: int, border: Border, allowed_instructions: int
 ) -> list[TiledRegion]:
-    """Patch stages that may need less than `most` bytes and add no more than
-    `allowed_instructions`, the most promising first. The bytes are those of the head; where the
-    arena is to be small, also those that are added to the tail."""
+    """Patch stages that may need less than `most` bytes and add at most `allowed_instructions`, the
+    most promising first. The bytes are those of the head; if the objective is the arena, the bytes
+    added to the tail are included."""
     budget = schedule.options.search_budget
     splits_to_try = [_splits(*sides) for sides in budget.patch_sides]
     promising: list[tuple[int, int, tuple[Split, ...]]] = []
@@ -63,7 +64,7 @@ class _PatchStages:
     _known_factors: dict[Split, float] = field(default_factory=dict[Split, float])
 
     def estimate(self, splits: tuple[Split, ...], most: int) -> int | None:
-        """Estimated bytes: the input, the result, and one patch of everything between with its
+        """Estimated bytes: the input, the result, and one patch of all tensors in between with its
         halo. None if that is not below `most`, or if the stage is impossible or too slow."""
         schedule, patches = self.schedule, math.prod(split.parts for split in splits)
         tail = 0
@@ -86,13 +87,13 @@ class _PatchStages:
 
     @cached_property
     def _inner_bytes(self) -> int:
-        """Bytes that the untiled operators need beside the input."""
+        """Bytes that the untiled operators need in addition to the input."""
         live = self.schedule.live_bytes[1 : self.end]
         return max(max((n - self.schedule.crossing_bytes[0] for n in live), default=0), 0)
 
     def _instruction_factor(self, split: Split) -> float:
-        """Instructions of the stage in parts along one axis, relative to the untiled stage.
-        Infinite if that is impossible or takes more than is allowed."""
+        """Instructions of the stage cut along one axis, relative to the untiled stage. Infinite if
+        that is impossible or takes more than is permitted."""
         if split not in self._known_factors:
             limits = EstimateLimits(_NO_LIMIT, self.allowed_instructions)
             estimates = estimate_tiles(
@@ -105,7 +106,7 @@ class _PatchStages:
 
 
 def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Candidate]:
-    """A candidate with each of these stages before the regions that it has after them."""
+    """For each stage, a candidate that begins with it and keeps the regions that come after it."""
     for stage in stages:
         later = [r for r in candidate.regions if min(r.ops) > stage.ops[-1]]
         regions = (stage, *later)
@@ -115,7 +116,7 @@ def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Ca
 
 
 def along_columns(region: TiledRegion) -> Iterator[TiledRegion]:
-    """Bands of rows that are cut along columns too; patches with other columns, or with none."""
+    """Bands of rows, also cut along columns; patches with other numbers of columns, or none."""
     outer, *inner = region.splits
     if outer.axis != ROWS:
         return

@@ -11,9 +11,9 @@ from tflm_planner.transforms.row_loop.loop import LoopedRegion
 
 
 def loop_region(model: Model, region: LoopedRegion, ops: Sequence[Op]) -> str:
-    """Put `ops` (the operators of the region, in order) into a loop; returns a note on it.
+    """Put `ops` (the operators of the region, in order) into a loop; returns a note.
 
-    Raises NotStreamableError; the model is then as it was.
+    Raises NotStreamableError; the model is then unchanged.
     """
     geometry = loop_geometry(model.main, ops, region)
     note = _note(region, geometry)

@@ -5,8 +5,8 @@ instead of the region.
     body   z -GATHER(rows)- x - ... - y -RESHAPE-+                   (x to y: see `turn`)
            z -RESHAPE-----------DYNAMIC_UPDATE_SLICE(., y, at)-RESHAPE- z'
 
-Every tensor that stands for z follows one that nobody reads any more, so that all of them can lie
-in the same memory. It knows a `LoopGeometry`; whether it is worth while is decided elsewhere.
+Every tensor that stands for z is made from one that no operator reads any more, so that all of them
+can share the same memory. It knows a `LoopGeometry`, but not whether the loop is worthwhile.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _AXES = 4
 
 @dataclass(frozen=True)
 class _Variable:
-    """A variable of the loop: what it starts with in the main graph, and its two ends in the
-    body."""
+    """A variable of the loop: its first value in the main graph, and in the body the tensors with
+    its value before and after a turn."""
 
     start: Tensor
     inside: Tensor
@@ -59,7 +59,8 @@ class LoopBuilder(Turn):
         self._steps: dict[Tensor, int] = {}
 
     def commit(self) -> list[Op]:
-        """Put the loop into the model in place of the region; its operators in the main graph."""
+        """Replace the region of the model by the loop; returns the loop's operators in the main
+        graph."""
         self._draw()
         ends = [v.inside for v in self._variables], [v.after for v in self._variables]
         body = self._body.draft.commit_graph(*ends)
@@ -100,7 +101,7 @@ class LoopBuilder(Turn):
     # --- counters ---
 
     def _counter(self, name: str, start: Sequence[int], step: int) -> _Variable:
-        """A variable that grows by `step` each turn."""
+        """A variable that grows by `step` in each turn."""
         first = self._main.draft.integers(name, start)
         inside = self._body.draft.tensor(first, name, (len(start),))
         after = self._body.draft.tensor(first, name, (len(start),))
@@ -117,7 +118,7 @@ class LoopBuilder(Turn):
                 draft.op("ADD", [v.inside, draft.integers("step", [step])], [v.after])
 
     def _condition(self, at: _Variable) -> None:
-        """Draft the condition: the loop runs while the place to write to has not passed the last
+        """Draft the condition: the loop runs until the position to write to has passed the last
         one."""
         tested = [self._test.tensor(v.inside, "v", v.inside.shape or ()) for v in self._variables]
         place = tested[self._variables.index(at)]
@@ -153,7 +154,7 @@ class LoopBuilder(Turn):
     # --- the store, before and after ---
 
     def _make_store(self) -> Tensor:
-        """The store in the main graph: the input, with more room if needed, or room alone."""
+        """The store in the main graph: the input, padded if the store must be longer, or zeros."""
         geometry, store, draft = self._geometry, self._geometry.store, self._main.draft
         if not store.shared:
             like = geometry.result
@@ -172,7 +173,7 @@ class LoopBuilder(Turn):
         return room
 
     def _finish_loop(self) -> None:
-        """WHILE, the turns after it, and the result taken out of the store."""
+        """The WHILE, the turns that run after it, and the result, which is cut out of the store."""
         geometry, store, draft = self._geometry, self._geometry.store, self._main.draft
         after = [draft.tensor(v.inside, "w", v.inside.shape or ()) for v in self._variables]
         self._while = draft.op("WHILE", [v.start for v in self._variables], after)
@@ -195,8 +196,8 @@ class LoopBuilder(Turn):
     # --- rows of the input ---
 
     def _start_ahead(self) -> None:
-        """The first halos of a loop that starts ahead: the rows that it skips, with padding above
-        them."""
+        """Make the first halos of a loop that starts ahead: the rows of the input that the loop
+        skips, with padding above them."""
         geometry, store = self._geometry, self._geometry.store
         ahead = -geometry.delays[geometry.source]
         image = self._unrolled.store if store.shared else geometry.source
@@ -227,7 +228,7 @@ class LoopBuilder(Turn):
         return self._gathers[key]
 
     def _fetch_rows(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
-        """The rows of each turn by GATHER, or where its type has none, by SLICE."""
+        """The rows of each turn by GATHER, or by SLICE if GATHER does not support the type."""
         source, draft = self._source, self._body.draft
         if gathers(source):
             return self._body.gather(source, self._positions(rows, regular))
@@ -240,7 +241,7 @@ class LoopBuilder(Turn):
         return fetched_rows
 
     def _positions(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
-        """The rows of each turn as a variable that grows, or from a table."""
+        """The positions of the rows of each turn, as a variable that grows or from a table."""
         if not regular:
             return self._look_up(rows)
         return self._counter("rows", rows[0].tolist(), int(rows[1, 0] - rows[0, 0])).inside

@@ -1,19 +1,20 @@
-"""How many rows each tensor of a loop makes, holds back and carries on, and where results go.
+"""How many rows of each tensor a loop makes, delays and carries on, and where it writes results.
 
-All rows are counted in running direction: from the top down, or from the bottom up.
+All rows are counted in the direction in which the loop runs: from the top down or from the bottom
+up.
 
-    turn t makes rows [t * n - d, (t + 1) * n - d) of a tensor: n rows a turn, d its delay
+    turn t makes rows [t * n - d, (t + 1) * n - d) of a tensor: n rows per turn, d is its delay
 
     operand        | halo: h rows of earlier turns | n new rows |        a window of `reach` rows
     result (n/s)   |     [-- reach --]                                   every `stride` rows
                    d_out = ceil((d_in + max(reach - stride, 0) - above) / stride)
                    h     = d_out * stride + above - d_in
 
-The input lies in its `store` as a whole, so a loop may start some rows ahead: its delay is then
-negative, and the first halo holds its first rows. Where a window reads rows outside the image as
-padding, a row of zeros stands for them (`LoopOperand.masked`); other rows outside are computed
-from whatever is there, and are never read. This module knows shapes and bytes; it must not know how
-operators are written.
+The whole input lies in a tensor called the `store` (see `store`), so a loop may start some rows
+ahead: its delay is then negative, and the first halo contains the first rows of the input. If a
+window reads rows outside the image as padding, rows of padding replace them (`LoopOperand.masked`);
+other rows outside the image are computed from arbitrary data, and are never read. This module knows
+shapes and bytes; it must not know how operators are written.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from tflm_planner.transforms.row_loop.operand_rows import (
 from tflm_planner.transforms.row_loop.store import Pace, RowStore, is_view, store_of
 
 _FEWEST = 2
-"""Turns that make a loop."""
+"""Fewest turns that a loop may have."""
 _MOST_AHEAD = 8
-"""Rows by which loops may start ahead."""
+"""Largest number of rows by which a loop may start ahead."""
 
 
 @dataclass(frozen=True)
 class LoopOperand:
-    """An operand that an operator of the loop reads, in running direction.
+    """An operand that an operator of the loop reads, in the direction in which the loop runs.
 
-    before, after: rows of padding that some window reads before the first and behind the last
-    row. halo: rows of earlier turns that the tile begins with. tile: rows that the operator
-    needs of halo and new rows together. rereads_store: the tile is read from the store, not
+    before, after: rows of padding that some window reads before the first and after the last row.
+    halo: rows of earlier turns with which the tile begins. tile: number of rows, halo and new rows
+    together, that the operator reads. rereads_store: the tile is read from the store, not
     carried. masked: rows outside the image must be padding.
     """
 
@@ -63,19 +64,19 @@ class LoopOperand:
 
     @property
     def carried(self) -> int:
-        """Rows that are handed from turn to turn."""
+        """Number of rows that are handed from turn to turn."""
         return 0 if self.rereads_store else self.halo
 
     @property
     def carried_bytes(self) -> int:
-        """Bytes of them."""
+        """Bytes of the carried rows."""
         return self.carried * self.reading.width * element_bytes(self.reading.tensor)
 
 
 @dataclass(frozen=True)
 class LoopGeometry:
-    """A region as a loop. rows, delays: by tensor; see the module. peeled: how many of
-    the first and of the last turns run outside the loop."""
+    """A region as a loop. rows, delays: of each tensor; see the module. peeled: how many of the
+    first and of the last turns run outside the loop."""
 
     ops: tuple[Op, ...]
     source: Tensor
@@ -90,23 +91,23 @@ class LoopGeometry:
 
     @property
     def step(self) -> int:
-        """Elements that a turn writes."""
+        """Number of elements that a turn writes."""
         return self.rows[self.result] * row_elements(self.result)
 
     def place(self, turn: int) -> int:
-        """Where a turn writes, in elements of the store; below 0 or behind the last place where
-        it is moved inside."""
+        """The position that a turn writes to, in elements of the store; it may be negative or past
+        the last valid position, where DYNAMIC_UPDATE_SLICE clamps it."""
         running = self.store.first + turn * self.step
         return self.store.size - running - self.step if self.backwards else running
 
     @property
     def in_place(self) -> bool:
-        """Whether the result overwrites the input that is used up."""
+        """Whether the result overwrites the parts of the input that are no longer needed."""
         return self.store.shared
 
     @property
     def halo_bytes(self) -> int:
-        """Bytes handed from turn to turn beside the stores."""
+        """Bytes handed from turn to turn, without the stores."""
         return sum(use.carried_bytes for use in self.uses)
 
     @property
@@ -131,8 +132,8 @@ def loop_geometry(
     loop: LoopedRegion,
     reads_of: Callable[[Op], list[OperandRows]] = operand_rows,
 ) -> LoopGeometry:
-    """The loop of a region, with the least memory that its delays and stores allow. `reads_of`:
-    what an operator reads, if the caller knows it already.
+    """The loop of a region that takes the least memory over the possible delays and stores.
+    `reads_of`: the rows that an operator reads, if the caller already knows them.
 
     Raises NotStreamableError.
     """
@@ -160,8 +161,8 @@ def loop_geometry(
 
 
 def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> LoopGeometry:
-    """The region from the top down, in turns that the application calls: each takes the next rows
-    of the input, from row 0 on, and returns `rows` rows of the result. There is no store.
+    """The region from the top down, in turns that the application calls: each turn takes the next
+    rows of the input, from row 0 on, and returns `rows` rows of the result. There is no store.
 
     Raises NotStreamableError.
     """
@@ -191,8 +192,8 @@ def _variants(
     loop: LoopedRegion,
     input_stays: bool,
 ) -> Iterator[LoopGeometry]:
-    """Geometries to choose from: delays of whole turns or not; rows of the input read again or
-    carried; starting ahead by as many rows as windows on the input look ahead, or by fewer."""
+    """All geometries to choose from: delays that are whole turns or not; rows of the input read
+    again or carried; starting ahead by 0 rows up to as many as windows on the input look ahead."""
     source, result = ends
     shared = source.type == result.type and not input_stays
     rows = _rates(region, result, reads, loop.rows)
@@ -223,7 +224,7 @@ def _variants(
 
 
 def _peel_borders(geometry: LoopGeometry) -> LoopGeometry:
-    """The geometry with those turns taken out of the loop in which a masked use meets a border."""
+    """The geometry with those turns moved out of the loop in which a masked use meets a border."""
     first, behind = 0, geometry.turns
     for use in geometry.uses:
         if use.masked and use.rereads_store:
@@ -241,8 +242,8 @@ def _peel_borders(geometry: LoopGeometry) -> LoopGeometry:
 
 
 def _rank(geometry: LoopGeometry, *, masks: bool) -> tuple[int, int, int]:
-    """Sort key: bytes, then turns, then (with `masks`) masked uses. Bytes include a row for the PAD
-    that a store longer than the input needs, and the result where it must be copied out of the
+    """Sort key: bytes, then turns, then (with `masks`) masked uses. Bytes include one row for the
+    PAD that a store longer than the input needs, and the result if it must be copied out of the
     store."""
     source, result = geometry.source, geometry.result
     extra = row_elements(source) * element_bytes(source) if _is_padded(geometry) else 0
@@ -291,7 +292,7 @@ def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
 def _rates(
     region: Sequence[Op], result: Tensor, reads: Sequence[tuple[Op, OperandRows]], rows: int
 ) -> dict[Tensor, int]:
-    """Rows of each tensor a turn."""
+    """Rows of each tensor per turn."""
     rates = {result: rows}
     for op in reversed(region):
         for maker, read in reads:
@@ -314,8 +315,8 @@ def _delay(
     unit: int,
     result: Tensor,
 ) -> None:
-    """Fill `delays`: the rows by which each tensor lags behind. That of the result is a multiple of
-    `unit`."""
+    """Fill `delays`: the number of rows by which each tensor lags. That of the result is a multiple
+    of `unit`."""
     for op in region:
         delay = 0
         for maker, read in reads:
@@ -336,7 +337,7 @@ def _uses(
     border: LoopBorder,
     rereads_store: bool,
 ) -> tuple[LoopOperand, ...]:
-    """All uses. Rows of the input may be read again if no padding is among them; in peeled loops
+    """All uses. Rows of the input may be read again if none of them is padding; in peeled loops
     none is."""
     uses: list[LoopOperand] = []
     for op, read in reads:
@@ -363,12 +364,12 @@ def _uses(
 
 
 def _latest_lag(source: Tensor, delays: dict[Tensor, int], uses: Sequence[LoopOperand]) -> int:
-    """Rows by which the latest reading of the input lags behind, all considered."""
+    """Rows by which the last read of the input lags, over all uses."""
     return delays[source] + max((use.halo for use in uses if use.rereads_store), default=0)
 
 
 def _check(geometry: LoopGeometry) -> None:
-    """Check what the module's drawing says by counting rows turn by turn."""
+    """Assert by counting rows, turn by turn, that no row is lost or overwritten too early."""
     store, source, result = geometry.store, geometry.source, geometry.result
     assert store.rows >= store.lead + height(source), "the input does not fit its store"
     step, late = geometry.step, _latest_lag(source, geometry.delays, geometry.uses)

@@ -1,4 +1,4 @@
-"""Which region to run in a loop, and why one cannot.
+"""Which region to run in a loop, or the reason why it cannot run in one.
 
 It must not know how: geometry, body and pass build on this.
 """
@@ -15,7 +15,7 @@ LOOP_BORDERS: tuple[LoopBorder, ...] = get_args(LoopBorder)
 
 
 class NotStreamableError(TransformRefusedError):
-    """Why a region cannot run in a loop; the text follows "not streamed: "."""
+    """The reason why a region cannot run in a loop; the text follows "not streamed: "."""
 
     prefix = "not streamed"
 
@@ -25,10 +25,10 @@ class LoopedRegion:
     """A region that runs a few rows at a time inside one WHILE.
 
     ops: positions in the main graph before the pass. rows: rows of the region's result that one
-    turn makes. border: what is done at the image's borders. "masked" goes from the top down and
-    "reverse" from the bottom up (a stride-2 window padded below only needs no mask then); both
-    mask rows that lie outside where a window reads them as padding. "peeled" goes from the top
-    down and unrolls the first and the last turns, so that no turn of the loop masks anything.
+    turn makes. border: how the image's borders are handled. "masked" runs from the top down and
+    "reverse" from the bottom up (then a stride-2 window padded only below needs no mask); both
+    mask rows outside the image that a window reads as padding. "peeled" runs from the top down and
+    unrolls the first and the last turns, so that no turn of the loop masks anything.
     """
 
     ops: tuple[int, ...]

@@ -25,17 +25,17 @@ from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 
 DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
-"""Element types that every operator of a loop takes."""
+"""Element types that every operator of a loop supports."""
 _BY_ROW = ELEMENT_WISE | ROW_WISE | {"CONCATENATION", *PADS}
 
 
 @dataclass(frozen=True)
 class OperandRows:
-    """How an operator reads the rows of one operand that is no constant.
+    """How an operator reads the rows of one operand that is not constant.
 
-    operand: its position. above, below: rows of padding that some window reads; negative: rows of
-    the image that none reads. columns, channels: padding on both sides. value: what the padding
-    holds, as stored; None for what PAD writes by itself (zero as quantised).
+    operand: its index. above, below: rows of padding that some window reads; negative: rows of the
+    image that no window reads. columns, channels: padding on both sides. value: the value of the
+    padding, as stored; None for the value that PAD writes (the quantised zero).
     """
 
     operand: int
@@ -71,8 +71,8 @@ def element_bytes(t: Tensor) -> int:
 
 
 def gathers(t: Tensor) -> bool:
-    """Whether TFLM's GATHER takes tensors of this type; SLICE, which all know, takes consecutive
-    rows only."""
+    """Whether TFLM's GATHER supports this type; SLICE, which supports all, takes consecutive rows
+    only."""
     return t.type_name in ("int8", "float32")
 
 
@@ -82,7 +82,8 @@ def row_elements(t: Tensor) -> int:
 
 
 def operand_rows(op: Op) -> list[OperandRows]:
-    """All readings of an operator. Raises NotStreamableError where rows cannot run by turns."""
+    """The rows that an operator reads of each operand. Raises NotStreamableError if it cannot run a
+    few rows at a time."""
     _check(op)
     window = window_of(op)
     if window is not None:
@@ -117,7 +118,7 @@ def _check(op: Op) -> None:
 
 
 def check_image(t: Tensor) -> None:
-    """Raise NotStreamableError unless `t` is one image of a type that loops understand."""
+    """Raise NotStreamableError unless `t` is one image of a type that loops support."""
     shape = t.shape or ()
     if len(shape) != 4 or shape[0] != 1 or min(shape) < 1:
         raise NotStreamableError(

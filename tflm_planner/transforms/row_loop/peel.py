@@ -1,9 +1,9 @@
-"""Turns that run in the main graph, before and after the loop: those that meet a border.
+"""Turns that run in the main graph, before and after the loop, because they meet a border.
 
     turn 0    rows [-d, n - d): only those inside the image are computed; padding by PAD
-    halo      as in the loop, so that it can be handed over: rows outside are padding
+    halo      as in the loop, so that the loop can take it over: rows outside are padding
 
-Rows from the top down only. It knows one turn at a time; counts come from `geometry`.
+It only supports rows from the top down. It knows one turn at a time; counts come from `geometry`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from tflm_planner.transforms.row_loop.operand_rows import height, row_elements
 from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
 
 Range = tuple[int, int]
-"""Rows from, to; half-open."""
+"""Half-open range of rows (from, to)."""
 
 
 class Unrolled:
-    """State between turns in the main graph. store: where results are, and rows come from, now.
-    source: the input where it has a store of its own. halos: by use, as handed over."""
+    """The state between turns in the main graph. store: the present store, from which rows are read
+    and to which results are written. source: the input, if it is not in the store. halos: for each
+    use, the halo for the next turn."""
 
     def __init__(self, row_ops: RowOps, geometry: LoopGeometry, store: Tensor) -> None:
         self._row_ops, self._geometry = row_ops, geometry
@@ -30,7 +31,7 @@ class Unrolled:
         self.halos: dict[LoopOperand, Tensor] = {}
 
     def run(self, turn: int) -> None:
-        """Append one turn."""
+        """Append the operators of one turn."""
         geometry = self._geometry
         rows: dict[Tensor, Tensor] = {}
         for op in geometry.ops:
@@ -64,7 +65,7 @@ class Unrolled:
     def _tile(
         self, use: LoopOperand, turn: int, wanted: Range, rows: dict[Tensor, Tensor]
     ) -> Tensor | None:
-        """The rows that `op` reads for its rows `wanted`; and the next halo."""
+        """The rows that `op` reads to compute its rows `wanted`; also makes the next halo."""
         r, row_ops = use.reading, self._row_ops
         needed = self._rows_needed(use, wanted)
         if use.rereads_store:
@@ -94,7 +95,7 @@ class Unrolled:
         return row_ops.rows_of(tile, needed[0] - (start - use.carried), needed[1] - needed[0])
 
     def _read_rows_again(self, use: LoopOperand, needed: Range) -> Tensor:
-        """Rows of the input, and padding where there are none."""
+        """Rows of the input, with padding for rows outside the image."""
         inside = max(needed[0], 0), min(needed[1], height(self._geometry.source))
         if inside[0] >= inside[1]:
             shape = padded_shape(use.reading, needed[1] - needed[0])
@@ -103,7 +104,7 @@ class Unrolled:
         return self._row_ops.pad(use.reading, self._take_rows(inside), above, below)
 
     def _join_halo(self, use: LoopOperand, new: Tensor | None, inside: Range, start: int) -> Tensor:
-        """The halo and all new rows of a turn, those outside the image as padding."""
+        """The halo followed by all new rows of a turn; rows outside the image are padding."""
         r, row_ops = use.reading, self._row_ops
         n, halo = self._geometry.rows[r.tensor], self.halos.get(use)
         if new is None:

@@ -1,7 +1,7 @@
 """Small operators on rows, appended to a draft: take, pad, join, reshape.
 
-For element types that TFLM's GATHER does not take, STRIDED_SLICE does the same. It knows tensors
-and drafts; it must not know turns.
+STRIDED_SLICE replaces GATHER for element types that TFLM's GATHER does not support. It knows
+tensors and drafts; it must not know turns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RowOps:
         return result
 
     def rows_of(self, rows: Tensor, begin: int, count: int) -> Tensor:
-        """`count` rows from `begin` on; nothing to do for all of them."""
+        """`count` rows from `begin` on; the tensor itself if these are all its rows."""
         if (rows.shape or ()) == with_rows(rows, count):
             return rows
         if not gathers(rows):
@@ -37,8 +37,8 @@ class RowOps:
         return self.gather(rows, self.draft.integers("rows", range(begin, begin + count)))
 
     def part(self, t: Tensor, begin: int, count: int) -> Tensor:
-        """Consecutive rows of an image, or a stretch of a flat tensor, by STRIDED_SLICE: a view,
-        where it is a stretch of memory."""
+        """Consecutive rows of an image, or elements of a flat tensor, by STRIDED_SLICE; a view if
+        they are contiguous in memory."""
         sizes = list(t.shape or ())
         axis = ROWS if len(sizes) == 4 else 0
         first, behind = [0] * len(sizes), list(sizes)
@@ -50,7 +50,7 @@ class RowOps:
         return result
 
     def pad(self, r: OperandRows, rows: Tensor, above: int, below: int) -> Tensor:
-        """Rows padded as a reading needs them: in columns and channels, and with rows above and
+        """Rows padded as `r` requires in columns and channels, and with rows of padding above and
         below."""
         pads = [[0, 0], [above, below], r.columns, r.channels]
         if not any(map(any, pads)):
@@ -66,7 +66,7 @@ class RowOps:
         return result
 
     def join(self, r: OperandRows, parts: Sequence[Tensor]) -> Tensor:
-        """Rows under each other."""
+        """The parts concatenated along the rows."""
         count = sum(map(height, parts))
         result = self.draft.tensor(r.tensor, "tile", padded_shape(r, count))
         self.draft.op("CONCATENATION", list(parts), [result], axis=ROWS)
@@ -81,17 +81,18 @@ class RowOps:
         return result
 
     def reshape_into(self, source: Tensor, into: Tensor) -> None:
-        """RESHAPE into a tensor that is there."""
+        """RESHAPE into an existing tensor."""
         self.draft.op("RESHAPE", [source], [into], new_shape=tuple(into.shape or ()))
 
     def fill(self, like: Tensor, shape: tuple[int, ...], value: int | float | None) -> Tensor:
-        """A constant of one value, quantised like `like`; None: what stands for zero."""
+        """A constant filled with one value, quantised like `like`; None: the value that stands for
+        zero."""
         values = np.full(shape, like.zero if value is None else value, DTYPES[like.type_name])
         return self.draft.constant("filled", values, like.type_name, like, like.quantization)
 
 
 def fill_value(r: OperandRows) -> int | float:
-    """What rows of padding hold for a reading, as stored."""
+    """The value of padding for a reading, as stored."""
     return r.tensor.zero if r.value is None else r.value
 
 
@@ -102,6 +103,6 @@ def with_rows(t: Tensor, rows: int) -> tuple[int, ...]:
 
 
 def padded_shape(r: OperandRows, rows: int) -> tuple[int, ...]:
-    """The shape of `rows` rows as a reading wants them."""
+    """The shape of `rows` rows, padded as a reading requires."""
     _, _, columns, channels = r.tensor.shape or (0, 0, 0, 0)
     return (1, rows, columns + sum(r.columns), channels + sum(r.channels))

@@ -1,17 +1,16 @@
-"""Splits a model in two, so that its input never lies in memory as a whole.
+"""Splits a model in two, so that its whole input never lies in memory at once.
 
     front   (rows, turn, halo 0, halo 1, ...) -> (rows of the boundary, halo 0, halo 1, ...)
     back    (boundary, room)                  -> (what the model computes)
 
     turn t   rows t * R ... of the image      -front-> rows t * n - d ... of the boundary
 
-The front is one turn of a loop as a model: the application invokes it once for every strip of R
-rows, and appends the rows that come out to the back's input. Halos are inputs and outputs; a plan
-that lays each output over its input (`StripSchedule.states`) leaves nothing to do for the
-application but to fill them before the first strip. After the last row of the image a few strips
-follow, whose content does not matter, to let the last rows out. The room is an input that nothing
-reads: in it the front has its memory, which is free again when the back begins. It must not know
-offsets.
+The front is one turn of a loop, as a model: the application invokes it once for every strip of R
+rows, and appends the resulting rows to the back's input. Halos are inputs and outputs; if the plan
+places each output over its input (`StripSchedule.states`), the application only has to fill them
+before the first strip. After the last row of the image a few more strips with arbitrary content
+follow, which make the front return its last rows. The room is an input that nothing reads: the
+front uses its memory, which is free again when the back begins. It must not know offsets.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from tflm_planner.transforms.row_loop.turn import Turn
 class StripSchedule:
     """How the application runs a front.
 
-    height: rows of the image. rows: those of a strip. turns: number of strips; the last ones may
-    lie below the image. made: rows that come out of each strip. delay: how many of the rows that
-    come out precede the first row of the boundary. result_height: rows of the boundary. clock: by
-    how much input 1 grows each turn, starting from 0; 0 where there is no such input. fills: what
-    each halo holds before the first strip, as stored.
+    height: rows of the image. rows: rows of a strip. turns: number of strips; the last ones may lie
+    below the image. made: rows that each strip returns. delay: how many of the returned rows come
+    before the first row of the boundary. result_height: rows of the boundary. clock: by how much
+    input 1 grows in each turn, starting from 0; 0 if there is no such input. fills: the value with
+    which each halo is filled before the first strip, as stored.
     """
 
     height: int
@@ -53,18 +52,18 @@ class StripSchedule:
 
     @property
     def first_state(self) -> int:
-        """The first input that is a halo."""
+        """Index of the first input that is a halo."""
         return 2 if self.clock else 1
 
     @property
     def states(self) -> tuple[tuple[int, int], ...]:
-        """(input, output) of each halo."""
+        """(index of the input, index of the output) of each halo."""
         return tuple((self.first_state + i, 1 + i) for i in range(len(self.fills)))
 
 
 @dataclass(frozen=True)
 class SplitModel:
-    """A model in two, and how the front is run."""
+    """A front, a back, and how the front is run."""
 
     front: Model
     back: Model
@@ -72,9 +71,9 @@ class SplitModel:
 
 
 def split_points_of(model: Model) -> Iterator[tuple[int, ...]]:
-    """Where the graph of a model allows a split: for each operator in order, the operators that its
-    result needs among those that depend on the input. One at a time: all of them together have as
-    many entries as the square of the number of operators."""
+    """Where the graph of a model permits a split: for each operator in order, the operators on
+    which its result depends among those that depend on the input. Yielded one at a time, because
+    all together have quadratically many entries."""
     graph = model.main
     if len(graph.inputs) != 1:
         return
@@ -92,7 +91,7 @@ def split_points_of(model: Model) -> Iterator[tuple[int, ...]]:
 
 
 def can_stream(model: Model) -> bool:
-    """Whether the input of `model`, cleaned up, could come row by row at all."""
+    """Whether the input of `model`, which must be normalized, could come row by row at all."""
     if len(model.main.inputs) != 1:
         return False
     for ops in split_points_of(model):
@@ -103,8 +102,8 @@ def can_stream(model: Model) -> bool:
 
 
 def can_split(model: Model, ops: Sequence[int], rows: int) -> LoopGeometry:
-    """The geometry of the front of these operators (positions in the main graph), with `rows` rows
-    of the boundary for each turn. Changes nothing. Raises NotStreamableError."""
+    """The geometry of a front of these operators (positions in the main graph) that makes `rows`
+    rows of the boundary per turn. Does not change the model. Raises NotStreamableError."""
     region = [model.main.ops[i] for i in ops]
     if len(model.main.inputs) != 1:
         raise NotStreamableError(f"the model has {len(model.main.inputs)} inputs, not one")
@@ -117,7 +116,7 @@ def can_split(model: Model, ops: Sequence[int], rows: int) -> LoopGeometry:
 
 
 def split_model(model: Model, ops: Sequence[int], rows: int) -> SplitModel:
-    """Front and back of a model, which stays as it is. ops, rows: as in `can_split`.
+    """Front and back of a model, which is not changed. ops, rows: as in `can_split`.
 
     Raises NotStreamableError.
     """
@@ -129,12 +128,12 @@ def split_model(model: Model, ops: Sequence[int], rows: int) -> SplitModel:
 
 
 def add_room(back: Model, size: int) -> None:
-    """Give a back its room for the front, in bytes."""
+    """Add the input `room` to a back: `size` bytes for the front."""
     add_input(back, "room", "uint8", (size,))
 
 
 class _FrontBuilder(Turn):
-    """Drafts one turn as a model of its own."""
+    """Drafts one turn as a separate model."""
 
     def __init__(self, model: Model, geometry: LoopGeometry) -> None:
         draft = Draft(model, new_graph(model, "front"))
@@ -149,7 +148,7 @@ class _FrontBuilder(Turn):
         self._fills: list[int | float] = []
 
     def write(self) -> StripSchedule:
-        """Turn the model into the front."""
+        """Replace the model by the front."""
         geometry = self._geometry
         boundary_rows = self._region()
         turn = [] if self._turn is None else [self._turn]

@@ -1,12 +1,13 @@
-"""Where a loop reads its input and puts its result: in one store, if possible.
+"""The store: the tensor in which a loop keeps its input and, if possible, also its result.
 
-    turn 1    |  lead  | x0 | x1 | x2 | x3 |        what a turn writes lies below all rows that
-              | y0 | y1 |    ^ read from here on    a later turn reads: `lead` is the least room
-                                                    that makes it so
-    aligned     y0 written over and over while the pipeline fills
-    otherwise   as many rows as the result lags behind are written before y0
+    turn 1    |  lead  | x0 | x1 | x2 | x3 |        a turn writes below all rows that a later turn
+              | y0 | y1 |    ^ read from here on    reads: `lead` is the smallest number of rows
+                                                    before the input with which that holds
+    aligned     y0 is written repeatedly while the pipeline fills
+    otherwise   as many rows as the result lags are written before y0
 
-All places are in elements and in running direction. This module must not know operators.
+All positions are in elements and in running direction (that of the loop). This module must not know
+operators.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from tflm_planner.transforms.row_loop.operand_rows import (
 
 @dataclass(frozen=True)
 class RowStore:
-    """Where rows come from and go to; all in elements and in running direction.
+    """Positions of rows that are read and written, in elements and in running direction.
 
-    shared: input and result are in the same store (else the result has a store of its own, and
-    the input one that is only read). rows: rows of the input that its store has room for, the
-    first `lead` of which lie before the input. size: elements of the result's store. first:
-    where the first turn writes (negative places are moved to 0). start: where the result begins.
+    shared: input and result are in the same store (otherwise the result has its own store, and the
+    input one that is only read). rows: length of the input's store in rows of the input; the first
+    `lead` of them lie before the input. size: elements of the result's store. first: position to
+    which the first turn writes (negative positions become 0). start: position of the result.
     """
 
     shared: bool
@@ -44,10 +45,10 @@ class RowStore:
 
 @dataclass(frozen=True)
 class Pace:
-    """How a loop goes through its input and its result. taken: rows of the input a turn. ahead:
-    those that it starts ahead. late: rows by which the latest reading of the input lags behind
-    (negative: it is ahead). step: elements of the result that a turn writes. skipped: elements
-    of it that come before its first row."""
+    """The progress of a loop through its input and its result. taken: rows of the input per turn.
+    ahead: rows by which it starts ahead. late: rows by which the last read of the input lags
+    (negative: it is ahead). step: elements of the result that a turn writes. skipped: elements that
+    are written before the first row of the result."""
 
     turns: int
     taken: int
@@ -60,12 +61,12 @@ class Pace:
 def store_of(
     source: Tensor, result: Tensor, pace: Pace, *, shared: bool, aligned: bool, backwards: bool
 ) -> RowStore | None:
-    """The smallest store; None where rows to be taken would lie outside it, and the type has no
-    GATHER, which could take other rows instead. `aligned`: whole turns are skipped, so that the
-    first ones may all write to the store's first rows."""
+    """The smallest store; None if some rows to read would lie outside it and the type has no
+    GATHER, which could read other rows instead. `aligned`: the delay is a number of whole turns, so
+    that the first turns may all write to the store's first rows."""
     element = element_bytes(result)
     last = pace.turns * pace.taken + pace.ahead
-    holds_all = not gathers(source)  # all rows that are taken must be there
+    holds_all = not gathers(source)  # then all rows that are read must lie in the store
     if holds_all and not shared and (last > height(source) or pace.late > 0):
         return None
     store: RowStore | None = None
@@ -87,13 +88,13 @@ def store_of(
 
 
 def is_view(store: RowStore, result: Tensor, backwards: bool) -> bool:
-    """Whether the result can be taken out of the store without a copy."""
+    """Whether the result can be cut out of the store without a copy."""
     begin = store.size - store.start - result.elements if backwards else store.start
     return begin * element_bytes(result) % ALIGNMENT == 0
 
 
 def _lead(source: Tensor, pace: Pace, ends: Sequence[int]) -> int:
-    """Rows to leave before the input so that nothing is written over rows still to be read."""
+    """Smallest number of rows before the input so that no row is overwritten before it is read."""
     row, lead = row_elements(source), 0
     for turn, end in enumerate(ends[:-1]):
         next_read = max((turn + 1) * pace.taken - pace.late, 0)

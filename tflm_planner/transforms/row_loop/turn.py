@@ -1,12 +1,12 @@
-"""What one turn computes: every operator of the region on the rows of that turn.
+"""The operators of one turn: every operator of the region on the rows of that turn.
 
     a use  new rows -PAD-GATHER(mask)-CONCATENATION(halo, .)- tile - the operator, VALID
                                                                +- GATHER - the next halo
 
-Classes that derive from `Turn` say who calls the turns and keeps halos between them: the body of a
-WHILE (`body`), or a model that the application invokes once a turn (`split_input`). Rows inside a
-tile are in the image's order, whichever way the turns run: from the bottom up the halo is joined
-below. It knows a `LoopGeometry`; others decide whether a loop is worth while.
+Subclasses of `Turn` say what runs the turns and keeps halos between them: the body of a WHILE
+(`body`), or a model that the application invokes once per turn (`split_input`). Rows inside a tile
+are in the image's order even if turns run from the bottom up: the halo is then joined below the new
+rows. It knows a `LoopGeometry`, but not whether the loop is worthwhile.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Turn(ABC):
     """Drafts the operators of one turn."""
 
     def __init__(self, geometry: LoopGeometry, body: RowOps, width: int) -> None:
-        """`body`: what the operators are drafted with. `width`: elements of a row of the tables
-        that are looked up by turn."""
+        """`body`: drafts the operators. `width`: elements in a row of the tables that are indexed
+        by the turn."""
         self._geometry, self._body, self._width = geometry, body, width
         self._tiles: list[tuple[LoopOperand, Tensor, Tensor]] = []
         self._tables: dict[bytes, Tensor] = {}
         self._rows: dict[Tensor, Tensor] = {}
         first, last = geometry.peeled
         self._turns = np.arange(first, geometry.turns - last)[:, None]
-        """The turns that are run so, as a column."""
+        """The numbers of the turns that run this way, as a column."""
 
-    # --- who calls ---
+    # --- what runs the turns ---
 
     @abstractmethod
     def _take_rows(self, late: int, count: int) -> Tensor:
@@ -49,20 +49,20 @@ class Turn(ABC):
 
     @abstractmethod
     def _clock(self) -> Tensor:
-        """One int32: `width` times the turn, counted from the first of `_turns`."""
+        """One int32: `width` times the turn, where the first of `_turns` is turn 0."""
 
     @abstractmethod
     def _halo(self, use: LoopOperand) -> Tensor:
-        """The rows that the turn before has left for a use."""
+        """The rows that the previous turn has left for a use."""
 
     @abstractmethod
     def _leave(self, use: LoopOperand, before: Tensor, after: Tensor) -> None:
-        """Hand rows on to the next turn. `before`: the tensor that `_halo` returned."""
+        """Hand rows on to the next turn. `before`: the tensor that `_halo` returned for the use."""
 
     # --- the region ---
 
     def _region(self) -> Tensor:
-        """Every operator on the rows of one turn; the last one's result."""
+        """Draft every operator on the rows of one turn; returns the result of the last one."""
         geometry, draft, loop_rows = self._geometry, self._body.draft, self._rows
         for op in geometry.ops:
             out = op.outputs[0]
@@ -84,7 +84,7 @@ class Turn(ABC):
         return loop_rows[geometry.result]
 
     def _tile(self, use: LoopOperand) -> Tensor:
-        """The rows that an operator needs in this turn, padded."""
+        """The rows that an operator reads in this turn, padded."""
         r = use.reading
         count, late = self._geometry.rows[r.tensor], self._geometry.delays[r.tensor]
         if use.rereads_store:
@@ -99,20 +99,20 @@ class Turn(ABC):
         return new if self._makes_enough_rows(use, new) else self._edge(new, use.tile, first=True)
 
     def _makes_enough_rows(self, use: LoopOperand, rows: Tensor) -> bool:
-        """Whether an operator makes the wanted number of rows even if it is given more rows than it
-        needs: rows below the last window that fits are not read."""
+        """Whether an operator makes the right number of rows although its tile has more rows than
+        it needs: rows below the last window that fits are not read."""
         if self._geometry.backwards or window_of(use.op) is None:
             return False
         row_count = (height(rows) - use.reading.reach) // use.reading.stride + 1
         return row_count == self._geometry.rows[use.op.outputs[0]]
 
     def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
-        """The `wanted` rows that come first in running direction, or last."""
+        """The first or the last `wanted` rows in running direction."""
         top = first is not self._geometry.backwards
         return self._body.rows_of(rows, 0 if top else height(rows) - wanted, wanted)
 
     def _join_halo(self, use: LoopOperand, new: Tensor) -> Tensor:
-        """The halo before the new rows; the last rows of both are the next halo."""
+        """The halo joined with the new rows; the last rows of both become the next halo."""
         r, inside = use.reading, self._halo(use)
         parts = [new, inside] if self._geometry.backwards else [inside, new]
         tile = self._body.join(r, parts)
@@ -120,14 +120,15 @@ class Turn(ABC):
         return tile
 
     def _carry_on(self) -> None:
-        """The next halos of an operator's tiles. From the top down they are taken when the tile
-        is not needed any more: its last rows can then move to where its first ones are."""
+        """Make the next halos from the tiles of an operator. From the top down that is done when
+        the tile is not needed any more, so that its last rows can move to the place of its first
+        ones."""
         for use, inside, tile in self._tiles:
             self._leave(use, inside, self._edge(tile, use.carried, first=False))
         self._tiles.clear()
 
     def _look_up(self, values: npt.NDArray[Any], unit: Quantization = NOT_QUANTIZED) -> Tensor:
-        """Row `turn` of a constant table (turns, n). unit: quantisation of its values."""
+        """Row `turn` of a constant table of shape (turns, n). unit: quantisation of its values."""
         key = values.tobytes()
         if key not in self._tables:
             draft, turn = self._body.draft, self._clock()
@@ -141,8 +142,8 @@ class Turn(ABC):
         return self._tables[key]
 
     def _mask_rows(self, use: LoopOperand, rows: Tensor, count: int) -> Tensor:
-        """Replace rows that lie outside the image by padding: take the row of padding below in
-        their place, or multiply them by zero."""
+        """Replace rows that lie outside the image by padding: gather a row of padding that was
+        appended, or multiply the rows by zero."""
         r = use.reading
         late = self._geometry.delays[r.tensor]
         index = self._turns * self._geometry.rows[r.tensor] - late + np.arange(count)[None, :]

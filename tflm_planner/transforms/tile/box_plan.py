@@ -1,5 +1,5 @@
-"""Decides which boxes of the tensors of a region its tiles compute: where halos are recomputed, one
-of every tensor for each tile; where they are kept, blocks of every tensor.
+"""Decides which boxes of the tensors of a region its tiles compute: one box of every tensor for
+each tile if halos are recomputed, blocks of every tensor if they are kept.
 
     result               |  tile 0  |  tile 1  |
     inside, plan_tile    |  tile 0    |             what each tile needs, with its halo
@@ -41,7 +41,7 @@ HALOS: tuple[HaloPolicy, ...] = ("recompute", "blocks", "merge")
 
 
 class Split(NamedTuple):
-    """The results of a region in `parts` parts along `axis`."""
+    """Cuts the results of a region into `parts` parts along `axis`."""
 
     axis: int
     parts: int
@@ -49,8 +49,8 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Cutting:
-    """How a region is cut. backward: the last tile is computed first. eager: see `eager_order`.
-    The rest as in `TiledRegion`."""
+    """How a region is cut. backward: the last tile is computed first. eager: see `eager_order`. The
+    other fields are those of `TiledRegion`."""
 
     splits: tuple[Split, ...]
     halo: HaloPolicy
@@ -61,8 +61,9 @@ class Cutting:
 
 @dataclass
 class _Blocks:
-    """The blocks of tensors whose halos are kept. of: in raster order. axes: along which they lie
-    (no key: none). pads: around blocks, by who reads them."""
+    """The blocks of tensors whose halos are kept. of: blocks in raster order. axes: the axis along
+    which they lie (no key if there is none). pads: the padding that each reader needs around
+    blocks."""
 
     of: dict[Tensor, list[Box]] = field(default_factory=dict[Tensor, list[Box]])
     axes: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
@@ -75,7 +76,8 @@ class BoxPlan:
     """The boxes of one region in tiles."""
 
     def __init__(self, ops: Sequence[Op], results: Sequence[Tensor], cutting: Cutting) -> None:
-        """`ops`: the region, in running order. `results`: what others need of it."""
+        """`ops`: the region, in running order. `results`: tensors that are used outside the
+        region."""
         self._ops, self._results, self._cutting = ops, results, cutting
         self._of_tiles: dict[int, dict[Tensor, Box]] = {}
         self._blocks = _Blocks()
@@ -84,7 +86,7 @@ class BoxPlan:
         self._used = self._plan({t: [full_box(t)] for t in results})
 
     def cut_up(self, tensor: Tensor) -> list[Box]:
-        """The boxes that a result is put together from, in raster order."""
+        """The boxes from which a result is joined, in raster order."""
         shape, splits = tensor.shape or (), self._cutting.splits
         ranges: list[list[tuple[int, int]]] = [[(0, n)] for n in shape]
         for axis, parts in splits:
@@ -99,27 +101,27 @@ class BoxPlan:
         self._of_tiles[k] = self._plan(needs)
 
     def box_of_tile(self, tensor: Tensor, k: int) -> Box | None:
-        """The box of a tensor that tile `k` makes in one piece; None if it does not make it so."""
+        """The box of a tensor that tile `k` makes in one piece; None if it makes it in several or
+        not at all."""
         if self._cutting.halo == "recompute":
             return self._of_tiles[k].get(tensor)
         blocks = self._blocks.of.get(tensor, [])
         return blocks[0] if len(blocks) == 1 else None
 
     def box_in_tile(self, tensor: Tensor, k: int) -> Box:
-        """The box of a tensor that tile `k` makes, where halos are recomputed."""
+        """The box of a tensor that tile `k` makes, if halos are recomputed."""
         return self._of_tiles[k][tensor]
 
     def blocks_of(self, tensor: Tensor) -> list[Box]:
-        """The blocks of a tensor, where halos are kept."""
+        """The blocks of a tensor, if halos are kept."""
         return self._blocks.of[tensor]
 
     def block_axis(self, tensor: Tensor) -> int | None:
-        """The axis along which they lie; None where there is one block only."""
+        """The axis along which the blocks lie; None if there is only one block."""
         return self._blocks.axes.get(tensor)
 
     def recipe(self, op: Op, tensor: Tensor, box: Box) -> TileRecipe:
-        """How `op` computes a box; found once and remembered, because both planning and making
-        ask."""
+        """How `op` computes a box; cached, because it is needed both to plan and to draft."""
         key = (tensor, box)
         if key not in self._recipes:
             self._recipes[key] = tile_recipe(op, tensor, box, self._cutting.border)
@@ -127,7 +129,7 @@ class BoxPlan:
 
     def early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
         """Padding added to blocks before they are joined: the maximum over all readers. With border
-        "ahead" only if all readers need the same padding, else None."""
+        "ahead", None unless all readers need the same padding."""
         borders = self._blocks.pads.get(tensor, set())
         if not borders or (self._cutting.border == "ahead" and len(borders) > 1):
             return None
@@ -135,8 +137,8 @@ class BoxPlan:
         return tuple((max(low), max(high)) for low, high in sides)
 
     def _plan(self, needs: dict[Tensor, list[Box]]) -> dict[Tensor, Box]:
-        """The box of every tensor of the region: of what is used in the first call, of what must be
-        computed for that in later ones."""
+        """The box of every tensor of the region. In the first call: what is used of it. In later
+        calls: what must be computed for that."""
         boxes: dict[Tensor, Box] = {}
         for op in reversed(self._ops):
             for t in op.outputs:
@@ -148,8 +150,8 @@ class BoxPlan:
         return boxes
 
     def _widen_box(self, op: Op, tensor: Tensor, box: Box) -> Box:
-        """`box`, with an axis taken whole if the operator cannot compute it in parts, and this tile
-        uses as much of it as the whole region: as in a slice of the result of SOFTMAX."""
+        """`box`, but with an axis taken whole if the operator cannot compute it in parts and this
+        tile uses as much of it as the whole region does: as in a slice of the result of SOFTMAX."""
         index = next(i for i, t in enumerate(op.outputs) if t is tensor)
         links, full = axis_map(op), full_box(tensor)
         used = box if self._used is None else self._used[tensor]
@@ -171,7 +173,7 @@ class BoxPlan:
                 needs.setdefault(operand, []).append(read)
 
     def _note_pads(self, op: Op, recipe: TileRecipe) -> None:
-        """Note the padding that each reader wants around blocks of a tensor, on axes other than the
+        """Record the padding that each reader needs around blocks of a tensor, on all axes but the
         one along which the blocks lie."""
         for i, (t, box) in enumerate(zip(op.inputs, recipe.reads, strict=True)):
             if t is not None and box is not None:
@@ -183,7 +185,7 @@ class BoxPlan:
                 self._blocks.pads.setdefault(t, set()).add(pads)
 
     def lay_blocks(self, boxes: dict[Tensor, list[Box]]) -> None:
-        """The blocks of every tensor of the region, for the ways without recomputation."""
+        """Decide the blocks of every tensor of the region, if halos are kept."""
         if len(self._cutting.splits) != 1:
             raise NotTileableError("halos are kept along one axis only")
         ((first, parts),) = self._cutting.splits
@@ -212,7 +214,7 @@ class BoxPlan:
         return along(cover, axis, list(pairwise(edges)))
 
     def _follow(self, op: Op, tensor: Tensor, axis: int | None) -> None:
-        """The axes of operands that an axis of a result becomes."""
+        """Record the axes of the operands that correspond to an axis of the result."""
         index = next(i for i, t in enumerate(op.outputs) if t is tensor)
         for link in axis_map(op).links_of(-1 if axis is None else axis, index):
             operand = op.inputs[link.operand]

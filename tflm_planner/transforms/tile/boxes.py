@@ -1,4 +1,4 @@
-"""Boxes: parts of tensors, one range an axis.
+"""Boxes: parts of tensors, with one range for each axis.
 
     (0, 1) (12, 24) (0, 48) (0, 8)       rows 12 to 23 of a 1 x 48 x 48 x 8 image
 
@@ -18,22 +18,22 @@ from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.transforms.base import TransformRefusedError
 
 Box = tuple[Range, ...]
-"""A range for each axis. With wasted rows, a range may extend beyond the tensor on either side."""
+"""A range for each axis. If rows are computed and dropped, it may extend beyond the tensor."""
 
 
 class NotTileableError(TransformRefusedError):
-    """Why an operator cannot be computed in boxes; the text follows "not tiled: "."""
+    """The reason why an operator cannot be computed in boxes; the text follows "not tiled: "."""
 
     prefix = "not tiled"
 
 
 def full_box(tensor: Tensor) -> Box:
-    """All of a tensor."""
+    """The box of a whole tensor."""
     return tuple((0, n) for n in tensor.shape or ())
 
 
 def hull(boxes: Sequence[Box]) -> Box:
-    """The smallest box around all of them."""
+    """The smallest box that contains all boxes."""
     return tuple(
         (min(r[0] for r in axis), max(r[1] for r in axis)) for axis in zip(*boxes, strict=True)
     )
@@ -45,12 +45,12 @@ def extents(box: Box) -> tuple[int, ...]:
 
 
 def grow(box: Box, pads: Sequence[Range]) -> Box:
-    """A box with a border around it."""
+    """A box with a border added around it."""
     return tuple((r[0] - p[0], r[1] + p[1]) for r, p in zip(box, pads, strict=True))
 
 
 def is_empty(box: Box | None) -> bool:
-    """Whether nothing lies in a box."""
+    """Whether a box contains no element, or is None."""
     return box is None or any(low >= high for low, high in box)
 
 
@@ -60,8 +60,8 @@ def along(box: Box, axis: int, ranges: Sequence[Range]) -> list[Box]:
 
 
 def cuts(size: int, parts: int, unit: int = 1) -> list[Range]:
-    """The axis of `size` elements cut into `parts` ranges that start at multiples of `unit`. The
-    last may be smaller, and there may be fewer ranges if the axis is short."""
+    """An axis of `size` elements cut into `parts` ranges that start at multiples of `unit`. The
+    last range may be smaller, and there may be fewer ranges if the axis is short."""
     units = -(-size // unit)
     parts = min(parts, units)
     edges = [min(units * k // parts * unit, size) for k in range(parts + 1)]
@@ -69,8 +69,8 @@ def cuts(size: int, parts: int, unit: int = 1) -> list[Range]:
 
 
 def view_unit(tensor: Tensor, axis: int) -> int:
-    """The fewest steps along an axis that take a multiple of 16 bytes, so that parts can be views;
-    1 where parts along the axis are not contiguous."""
+    """The smallest number of steps along an axis whose bytes are a multiple of 16, so that parts
+    can be views; 1 if parts along the axis are not contiguous."""
     shape = tensor.shape or ()
     if math.prod(shape[:axis]) != 1:
         return 1
@@ -79,7 +79,7 @@ def view_unit(tensor: Tensor, axis: int) -> int:
 
 
 def is_run(full: Box, box: Box) -> bool:
-    """Whether a box is one run of bytes of the whole."""
+    """Whether the bytes of a box are contiguous in the whole tensor."""
     sizes = extents(full)
     cut = [a for a, r in enumerate(box) if r != full[a]]
     return len(cut) == 1 and math.prod(sizes[: cut[0]]) == 1
@@ -94,11 +94,11 @@ def box_name(tensor: Tensor, box: Box, what: str = "") -> str:
 
 
 def box_in_name(name: str) -> str | None:
-    """The innermost part that a name of `box_name` tells of, as in "h0:10,w4:8"; None if none."""
+    """The innermost box in a name made by `box_name`, as in "h0:10,w4:8"; None if there is none."""
     cuts = re.findall(r"/((?:[nhwc\d]\d+:\d+)(?:,[nhwc\d]\d+:\d+)*)(?=/|$)", name)
     return cuts[-1] if cuts else None
 
 
 def whole_name(name: str) -> str:
-    """The name of the tensor that a name of `box_name` is a part of; the name itself for others."""
+    """The name of the whole tensor, from a name made by `box_name`; other names are unchanged."""
     return re.split(r"/(?:[nhwc\d]\d+:\d+)(?:,[nhwc\d]\d+:\d+)*(?=/|$)", name, maxsplit=1)[0]

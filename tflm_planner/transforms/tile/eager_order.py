@@ -1,6 +1,6 @@
-"""Orders the operators of tiles so that few bytes wait to be read.
+"""Orders the operators of tiles so that few bytes are live between their making and their use.
 
-    lazily    a - A1    b           c - B1 A2    A2 is asked for two tiles before B1: b waits
+    lazily    a - A1    b           c - B1 A2    A2 is requested two tiles before B1: b stays live
     eagerly   a - A1    b - B1 A2   c ...
 
 It knows operators and the bytes of tensors; it must not know boxes.
@@ -15,11 +15,11 @@ from tflm_planner.support.units import align_up
 
 
 def eager_order(ops: Sequence[Op]) -> list[Op]:
-    """The operators in the order in which they are asked for, but each moved forward to where all
-    its operands exist. Rows that branches of different depth read then die at once, and their
-    results, which are mostly smaller, wait instead. Operators that read only inputs of the region
-    stay where they are. The readers of a tensor that is larger than all their results follow one
-    another."""
+    """The operators in the order in which they were requested, but each moved forward to where all
+    its operands exist. Rows that branches of different depth read then die at once, and the results
+    of these branches, which are usually smaller, stay live instead. Operators that read only inputs
+    of the region are not moved. If a tensor is larger than all results of its readers together, its
+    readers follow one another."""
     run = _Run(ops)
     for first in ops:
         todo = [first]
@@ -35,7 +35,7 @@ def eager_order(ops: Sequence[Op]) -> list[Op]:
 
 
 class _Run:
-    """Which operators have run so far, and which may run."""
+    """Which operators have run so far, and which can run."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self.order: list[Op] = []
@@ -47,7 +47,7 @@ class _Run:
         for op in ops:
             for t in self._reads[op]:
                 self._readers.setdefault(t, []).append(op)
-        # Of each tensor: readers that have not run, how many of them may, and what all will make.
+        # For each tensor: readers not yet run, how many of them can run, bytes of their results.
         self._unread = {t: len(readers) for t, readers in self._readers.items()}
         self._ready = dict.fromkeys(self._readers, 0)
         self._result_bytes = {
@@ -55,7 +55,7 @@ class _Run:
         }
 
     def is_done(self, op: Op) -> bool:
-        """Whether it has run."""
+        """Whether an operator has run."""
         return op in self._done
 
     def put(self, op: Op) -> list[Op]:
@@ -76,8 +76,8 @@ class _Run:
         return ready
 
     def ending(self, op: Op) -> list[Op]:
-        """The other readers of an operand, if all are ready and their results together are smaller
-        than it."""
+        """The other readers of an operand, if all of them are ready and their results together are
+        smaller than the operand."""
         for t in self._reads[op]:
             if 0 < self._unread[t] == self._ready[t] and self._result_bytes[t] < _bytes(t):
                 return [r for r in self._readers[t] if not self.is_done(r)]
@@ -85,17 +85,17 @@ class _Run:
 
 
 def put_off(ops: Sequence[Op]) -> list[Op]:
-    """The same order, but an operator that makes more bytes than die with it (mostly a copy or
-    padding) is moved back towards its first reader. It stops before an operator together with which
-    as many bytes would die as it makes."""
+    """The same order, but an operator whose result has more bytes than the operands that die at it
+    (usually a copy or padding) is moved back towards its first reader. It stops before an operator
+    at which as many bytes of its operands would die as it makes."""
     place = {op: k for k, op in enumerate(ops)}
     results = {t for op in ops for t in op.outputs}
     readers: dict[Tensor, list[Op]] = {}
     for op in ops:
         for t in dict.fromkeys(op.operands()):
             readers.setdefault(t, []).append(op)
-    at = dict(place)  # of each operator, or of the one that it is put in front of
-    ends: dict[Tensor, int] = {}  # where what reads a tensor last is, of those that were looked at
+    at = dict(place)  # position of each operator, or of the operator that it is put in front of
+    ends: dict[Tensor, int] = {}  # position of the last reader of each tensor seen so far
     for op in reversed(ops):
         first = min((at[r] for t in op.outputs for r in readers.get(t, ())), default=0)
         operands = dict.fromkeys(t for t in op.operands() if not t.is_constant)
@@ -108,9 +108,9 @@ def put_off(ops: Sequence[Op]) -> list[Op]:
 
 
 def _latest_place(here: int, first: int, ends: list[tuple[int, int]], bytes_made: int) -> int:
-    """The latest position, between `here` and its first reader `first`, to which an operator moves
-    that makes `bytes_made` bytes. ends: for each operand that another operator reads last after
-    `here`, that position and its bytes."""
+    """The latest position, between `here` and its first reader `first`, to which an operator can
+    move that makes `bytes_made` bytes. ends: (position of the last other reader or -1, bytes) of
+    each operand."""
     ended = 0
     for end, size in sorted(ends):
         if end >= first:

@@ -2,8 +2,8 @@
 
     CONV_2D      window and padding of the tile (`windows`), a part of the filters
     PAD          less padding, or none
-    SLICE, SPLIT nothing to do: the box is a box of the operand
-    RESIZE_*     more rows than wanted, so that the ratio stays (`resizing`)
+    SLICE, SPLIT nothing to compute: the box is a box of the operand
+    RESIZE_*     more rows than needed, so that the ratio stays the same (`resizing`)
 
 It knows boxes and operators; it must not change a model.
 """
@@ -40,10 +40,11 @@ from tflm_planner.transforms.tile.windows import (
 class TileRecipe:
     """How an operator computes a box of its result.
 
-    out: the box that is computed, which contains the wanted one. reads: box of each operand,
-    None for those left out. options: changed ones, by name. pads: what PAD puts around the box of
-    operand 0, by axis; None without PAD. constants: operand -> integers that replace it. moved: the
-    operand of which the result is a box, so that nothing is computed.
+    out: the box that is computed, which contains the wanted one. reads: the box of each operand,
+    None for operands left out. options: (name, value) of changed options. pads: what PAD adds
+    around the box of operand 0, by axis; None without PAD. constants: (operand, integers that
+    replace it). moved: index of an operand if the result is a box of it, so that nothing is
+    computed.
     """
 
     out: Box
@@ -57,7 +58,7 @@ class TileRecipe:
 def tile_recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> TileRecipe:
     """How `op` computes the box `wanted` of one of its results.
 
-    `border`: what to do where the padding of a window is not that of a whole tile. Raises
+    `border`: what to do if the padding of a window differs from that of the whole image. Raises
     NotTileableError.
     """
     index = _index(op, result)
@@ -82,7 +83,7 @@ def _index(op: Op, result: Tensor) -> int:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The box that is asked for. cut: the axes of which only a part is wanted."""
+    """The box that is requested. cut: the axes of which only a part is requested."""
 
     op: Op
     result: Tensor
@@ -91,12 +92,12 @@ class _Wanted:
     border: Border
 
     def rule(self, axis: int) -> Any:
-        """The rule of an axis that one operand alone decides."""
+        """The rule of an axis that depends on one operand only."""
         (link,) = self.links.links_of(axis)
         return link.rule
 
     def size(self, axis: int) -> int:
-        """The length of the operand's axis that an axis of the result follows."""
+        """The length of the operand's axis to which an axis of the result corresponds."""
         (link,) = self.links.links_of(axis)
         operand = self.op.inputs[link.operand]
         assert operand is not None, "linked to nothing"
@@ -120,8 +121,8 @@ def _check_scales(op: Op, result: Tensor, wanted: Box, cut: Sequence[int]) -> No
 
 
 def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
-    """The box of each operand that a box of a result depends on; the whole operand where that is
-    not known."""
+    """The box of each operand on which a box of a result depends; the whole operand if that is not
+    known."""
     index, links = _index(op, result), axis_map(op)
     reads: list[list[Range] | None] = [None if t is None else list(full_box(t)) for t in op.inputs]
     for link in (k for k in links.links if k.result == index):
@@ -138,7 +139,7 @@ def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
     return tuple(None if box is None else tuple(box) for box in reads)
 
 
-# --- forms: what becomes of a recipe that only says what is read ---
+# --- forms: how each kind completes a recipe that has only `out` and `reads` ---
 
 
 def _as_it_is(_: _Wanted, plain: TileRecipe) -> TileRecipe:
@@ -166,7 +167,7 @@ def _window(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
 
 
 def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
-    """Raise NotTileableError where the tile is one row that CMSIS-NN would compute wrong."""
+    """Raise NotTileableError if the tile is a single row that CMSIS-NN would compute wrongly."""
     window = window_of(op)
     rows, width = (f.read[1] - f.read[0] + sum(f.pads) for f in forms)
     if window is None or rows > 1:
@@ -178,7 +179,7 @@ def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
 
 
 def _with_forms(plain: TileRecipe, operand: int, forms: list[Form]) -> TileRecipe:
-    """Rows and columns as the forms say; batch and channels as they are."""
+    """The recipe with rows and columns as in `forms`; batch and channels are unchanged."""
     data = plain.reads[operand]
     assert data is not None
     reads = list(plain.reads)
@@ -188,7 +189,8 @@ def _with_forms(plain: TileRecipe, operand: int, forms: list[Form]) -> TileRecip
 
 
 def _transposed_convolution(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
-    """If rows or columns are cut: everything that the rows add to, without padding."""
+    """If rows or columns are cut: compute all rows to which the operand's rows add, without
+    padding."""
     if {1, 2} & {*asked.cut}:
         forms: list[Form] = []
         for axis in (1, 2):
@@ -215,7 +217,7 @@ def _resize(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
 
 
 def _tile_of_pad(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
-    """Less padding, or none."""
+    """PAD with less padding, or no operator at all."""
     op, box = asked.op, plain.reads[0]
     values = integers(op.inputs[1])
     assert values is not None and box is not None
@@ -231,7 +233,7 @@ def _tile_of_pad(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
 
 
 def _tile_of_slice(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
-    """Read no more of the operand than is wanted."""
+    """SLICE from an operand that is cut to what is wanted."""
     if _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     return replace(plain, constants=((1, (0,) * len(plain.out)), (2, extents(plain.out))))
@@ -260,7 +262,7 @@ def _tile_of_unpack(_: _Wanted, plain: TileRecipe) -> TileRecipe:
 
 
 def _tile_of_concatenation(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
-    """The operands that have a part in the box; one alone is the box."""
+    """CONCATENATION of the operands that have a part in the box; a single one is the box itself."""
     if asked.op.options.activation:
         raise NotTileableError(f"{asked.op.label} has a fused activation")
     reads = tuple(None if is_empty(r) else r for r in plain.reads)
@@ -279,7 +281,7 @@ def _tile_of_reshape(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
 
 
 def _tile_of_squeeze(asked: _Wanted, plain: TileRecipe) -> TileRecipe:
-    """Name the axes that vanish, because axes that are of length 1 only in the tile must stay."""
+    """Name the removed axes, because axes that have length 1 only in the tile must stay."""
     data, options = asked.op.inputs[0], asked.op.options
     if data is None or options.squeezed_axes:
         return plain

@@ -1,15 +1,15 @@
-"""Splits a sum: every tile computes a share of every element, and ADD puts the shares together.
+"""Splits a sum: every tile computes a share of every element, and ADD adds up the shares.
 
     X --conv--dw--project-- Y     part of the channels of conv and dw -> project, a share of Y -+
                                   the other channels                  -> project, the other ----ADD
 
-It is not exact: floats are added in another order, and no int8 kernel returns its accumulator. So
-shares of int8 are computed by the 16x8 kernels, the most precise that stock operators offer:
+This is not exact: floats are added in another order, and no int8 kernel returns its accumulator. So
+shares of int8 are computed by the 16x8 kernels, the most precise ones among stock operators:
 
     int8 --QUANTIZE--> int16 --CONV_2D 16x8--> int16, scale from the largest possible sum
     ADD int16 of equal scales is exact, then QUANTIZE to int8
 
-What remains inexact is the rounding of every share to that scale, which is a fraction of a step of
+The remaining error is the rounding of every share to that scale, which is a fraction of a step of
 the result, and the last rounding to int8. Source: MOTES, section 4.3 (figures 5 and 6). It must not
 know memory.
 """
@@ -35,9 +35,9 @@ from tflm_planner.transforms.tile.parts import values_of
 from tflm_planner.transforms.tile.tiler import Tiler
 
 SUM = -1
-"""Stands for an axis in `splits`: the axis over which the region's results are summed up."""
+"""Used as an axis in `splits`: the axis over which the region's results are summed."""
 _OVER_CHANNELS = PRODUCTS.keys() - {"DEPTHWISE_CONV_2D"}
-"""Products whose sums run over the channels of the data, so that shares of them can be computed."""
+"""Products that sum over the channels of the data, so that their sums can be split into shares."""
 _LARGEST = 32767
 
 
@@ -54,7 +54,7 @@ class PartialSums:
         self._zeros: dict[Op, Tensor] = {}
 
     def build(self) -> Draft:
-        """Draw up everything. Raises NotTileableError."""
+        """Draft all operators. Raises NotTileableError."""
         tiler, summed = self._tiler, list(dict.fromkeys(self._axis.reduces))
         lengths = {_length(op) for op in summed}
         if len(lengths) > 1:
@@ -64,7 +64,7 @@ class PartialSums:
             raise NotTileableError("its sum cannot be split into two")
         boxes = {
             t: self._spatial(t) for t in tiler.results if t.producer not in summed
-        }  # results that the axis merely runs through
+        }  # results along the axis that are not summed over it
         needs: list[dict[Tensor, list[Box]]] = []
         for k in range(len(ranges)):
             tile_needs = {key: [b[k]] for key, b in boxes.items() if k < len(b)}
@@ -80,7 +80,7 @@ class PartialSums:
     def _compute(
         self, summed: list[Op], ranges: list[Range], boxes: dict[Tensor, list[Box]]
     ) -> None:
-        """Compute tile by tile. Every share is added at once, so that at most two exist at a
+        """Draft tile by tile. Every share is added at once, so that at most two exist at any
         time."""
         tiler = self._tiler
         sums: dict[Op, Tensor] = {}
@@ -108,7 +108,7 @@ class PartialSums:
     # --- shares ---
 
     def _share(self, op: Op, ranges: list[Range], k: int) -> Tensor:
-        """The share of a sum that comes from one range of its axis."""
+        """Draft the share of a sum that comes from one range of its axis."""
         reads = _reads(op, ranges[k])
         operands = [
             None if t is None or r is None else self._tiler.fetch(t, r, k)
@@ -148,7 +148,7 @@ class PartialSums:
         return scaled
 
     def _wide_product(self, op: Op, operands: list[Tensor | None], k: int) -> Tensor:
-        """By the 16x8 kernel, with a scale under which no sum of shares overflows."""
+        """A share by the 16x8 kernel, with a scale with which no sum of shares overflows."""
         if op.kind not in _OVER_CHANNELS:
             raise NotTileableError(f"{op.label}: a share of integers may overflow")
         data_at, weights_at, bias_at = PRODUCTS[op.kind]
@@ -170,8 +170,8 @@ class PartialSums:
     def _narrow_mean(
         self, op: Op, operands: list[Tensor | None], ranges: list[Range], k: int
     ) -> Tensor:
-        """The mean of a range, weighed by a MUL with a constant whose bits are all the same: only
-        its scale is the weight."""
+        """The mean of a range, weighted by MUL with a constant that has the same value for all
+        ranges; the weight is in its scale."""
         if op.kind == "SUM":
             raise NotTileableError(f"{op.label}: no runtime but TFLM sums up int16")
         data, result = operands[0], op.outputs[0]
@@ -194,7 +194,7 @@ class PartialSums:
         return share
 
     def _widen_to_int16(self, tensor: Tensor) -> Tensor:
-        """The same numbers in int16, around 0."""
+        """The same numbers in int16, with zero point 0."""
         if tensor.type_name == "int16":
             return tensor
         if tensor not in self._wide:
@@ -223,7 +223,7 @@ class PartialSums:
             self._zeros[op] = bias_share
         return bias_share
 
-    # --- putting together ---
+    # --- adding the shares ---
 
     def _add(self, op: Op, a: Tensor, b: Tensor, *, last: bool) -> Tensor:
         (result,) = op.outputs
@@ -246,8 +246,8 @@ class PartialSums:
 
 
 def _reduce_axis(graph: Graph, ops: Sequence[Op], results: Sequence[Tensor]) -> Axis:
-    """The axis that the last sum among the results is made over. Raises NotTileableError when the
-    scheme is not valid (MOTES, 4.3)."""
+    """The axis over which the last sum among the results is computed. Raises NotTileableError if
+    the scheme is invalid (MOTES, 4.3)."""
     ends = {t.producer for t in results}
     sums = [op for op in ops if op in ends and axis_map(op).reduces]
     if not sums:
@@ -262,7 +262,8 @@ def _reduce_axis(graph: Graph, ops: Sequence[Op], results: Sequence[Tensor]) -> 
 
 
 def _summed_axis(op: Op) -> tuple[Tensor, int]:
-    """The operand's axis whose ranges make the shares: the longest one that is not constant."""
+    """The operand and its axis that are cut into shares: the longest reduced axis of an operand
+    that is not constant."""
     pairs = [(op.inputs[i], axis) for i, axis in axis_map(op).reduces]
     open_ones = [(t, a) for t, a in pairs if t is not None and not t.is_constant]
     return max(open_ones, key=lambda p: (p[0].shape or ())[p[1]])
@@ -274,12 +275,12 @@ def _length(op: Op) -> int:
 
 
 def _channels(op: Op) -> int:
-    """Channels of the result, which has axes because it is a product."""
+    """Number of channels of the result; it has at least one axis because it is a product."""
     return [*(op.outputs[0].shape or ())][-1]
 
 
 def _reads(op: Op, indices: Range) -> list[Box | None]:
-    """What a share reads of every operand."""
+    """The box of every operand that a share reads."""
     reads: list[Box | None] = [None if t is None else full_box(t) for t in op.inputs]
     size, chosen = _length(op), _summed_axis(op)[1]
     for i, axis in axis_map(op).reduces:
@@ -299,7 +300,7 @@ def _scales(tensor: Tensor) -> npt.NDArray[np.float64]:
 
 
 def _reach(tensor: Tensor) -> float:
-    """The largest magnitude that a tensor can hold."""
+    """The largest magnitude that a tensor can represent."""
     limits = np.iinfo(np.int8 if tensor.type_name == "int8" else np.int16)
     point, scale = tensor.quantization.zero_point, float(_scales(tensor)[0])
     return max(limits.max - point, point - limits.min) * scale

@@ -1,7 +1,6 @@
-"""Makes parts of tensors into tensors of their own: cuts them out, pads them, and puts them
-together again.
+"""Makes parts of tensors into separate tensors: cuts them out, pads them, and joins them again.
 
-    X --SLICE--> X/h0:12 ... CONCATENATION --> Y       each part is made once, however many read it
+    X --SLICE--> X/h0:12 ... CONCATENATION --> Y       each part is made once for all its readers
 
 It drafts operators that only move bytes, and constants; it must not know what is computed.
 """
@@ -28,7 +27,7 @@ from tflm_planner.transforms.tile.boxes import (
 )
 
 MOST_PIECES = 10
-"""Operands of one CONCATENATION in TFLM (kMaxInputNum)."""
+"""Largest number of operands of one CONCATENATION in TFLM (kMaxInputNum)."""
 _DTYPES = {
     "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
     "float32": np.float32, "float16": np.float16, "bool": np.bool_, "uint32": np.uint32,
@@ -37,8 +36,8 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class TensorPart:
-    """A tensor that holds a box of another. valid: the box where it equals the whole tensor.
-    actual: its own extent, wasted rows included."""
+    """A tensor that contains a box of another. valid: the box in which it equals the whole tensor.
+    actual: the box of all its elements, including rows that are computed only to be dropped."""
 
     valid: Box
     actual: Box
@@ -46,8 +45,8 @@ class TensorPart:
 
 
 class PartBuilder:
-    """The parts of one draft. views: SLICEs of tensors from outside that lie in them, to be run
-    first, so that the whole tensor dies row by row."""
+    """The parts of one draft. views: SLICEs of tensors from outside the region that can be views;
+    they run first, so that the whole tensor dies row by row."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -56,7 +55,7 @@ class PartBuilder:
         self.views: list[Op] = []
 
     def cut(self, part: TensorPart, box: Box, *, of_outside: bool = False) -> Tensor:
-        """SLICE `box` out of a part; nothing to do when it is the whole part."""
+        """SLICE `box` out of a part; the part's tensor itself if `box` is all of it."""
         if box == part.actual:
             return part.tensor
         key = (part.tensor, box)
@@ -75,7 +74,7 @@ class PartBuilder:
         self._draft.op("SLICE", [source, *constants], [into])
 
     def copy(self, source: Tensor, into: Tensor) -> None:
-        """A copy of `source` into the tensor `into`."""
+        """Copy `source` into the tensor `into`."""
         self._slice(source, [0] * len(into.shape or ()), into)
 
     def pad(self, tensor: Tensor, pads: tuple[tuple[int, int], ...]) -> Tensor:
@@ -90,7 +89,7 @@ class PartBuilder:
         return self._padded[key]
 
     def constant(self, tensor: Tensor, box: Box) -> Tensor:
-        """Weights of some channels, and their scales."""
+        """The part of a constant in a box, with the scales of its channels."""
         if box == full_box(tensor):
             return tensor
         key = (tensor, box)
@@ -105,7 +104,7 @@ class PartBuilder:
         return part
 
     def halo(self, tensor: Tensor, box: Box, parts: Sequence[Tensor], axis: int) -> Tensor:
-        """`box` of `tensor`, put together from blocks once, for all readers."""
+        """`box` of `tensor`, joined from blocks; made once for all readers."""
         key = (tensor, box)
         if key not in self._slices:
             joined = self._draft.tensor(tensor, box_name(tensor, box, "halo"), extents(box))
@@ -114,8 +113,8 @@ class PartBuilder:
         return self._slices[key]
 
     def join(self, tensor: Tensor, boxes: Sequence[Box], parts: Sequence[Tensor]) -> None:
-        """CONCATENATION along every axis that was cut, the innermost one first. `boxes`: of the
-        pieces, in raster order."""
+        """CONCATENATION along every axis that was cut, the innermost one first. `boxes`: those of
+        the parts, in raster order."""
         starts = [(axis, len({b[axis] for b in boxes})) for axis in range(len(boxes[0]))]
         order = [(axis, count) for axis, count in starts if count > 1]
         if not order:
@@ -128,8 +127,7 @@ class PartBuilder:
         self.concatenate(parts, tensor, order[0][0])
 
     def concatenate(self, parts: Sequence[Tensor], into: Tensor, axis: int) -> None:
-        """CONCATENATION of the parts, in several steps if there are more than TFLM takes at
-        once."""
+        """CONCATENATION of the parts, in several steps if there are more than TFLM accepts."""
         while len(parts) > MOST_PIECES:
             width = max(-(-len(parts) // MOST_PIECES), 2)
             parts = [
@@ -139,7 +137,7 @@ class PartBuilder:
         self._draft.op("CONCATENATION", list[Tensor | None](parts), [into], axis=axis)
 
     def _group(self, like: Tensor, group: Sequence[Tensor], axis: int, name: str) -> Tensor:
-        """Some pieces as one tensor; one alone as it is."""
+        """Some parts joined into one tensor; a single part is returned as it is."""
         if len(group) == 1:
             return group[0]
         sizes = list(group[0].shape or ())
@@ -158,7 +156,8 @@ def values_of(tensor: Tensor) -> Any:
 
 
 def _unpack(tensor: Tensor) -> Any:
-    """The values of a constant of int4, a byte each; as `values_of` for others."""
+    """The values of an int4 constant, one byte each; those of `values_of` if its data are
+    incomplete or sparse."""
     data = tensor.buffer.data
     if data is None or tensor.is_sparse or data.size < tensor.nbytes:
         return values_of(tensor)
@@ -166,7 +165,7 @@ def _unpack(tensor: Tensor) -> Any:
 
 
 def _cut_scales(quantization: Quantization, box: Box) -> Quantization:
-    """Per-channel scales of the channels that are left. Raises NotTileableError."""
+    """The scales of the channels in a box. Raises NotTileableError."""
     if not quantization.is_per_channel:
         return quantization
     # Old converters gave biases the channel axis of their weights; a vector has one axis.

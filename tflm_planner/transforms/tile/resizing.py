@@ -1,12 +1,12 @@
-"""How a resize computes some rows: which rows of the operand its tile must be given.
+"""How a resize computes some rows: which rows of the operand its tile must read.
 
-    wanted      . . [3 4 5 6) . . .        a tile knows only its own sizes: it is started where a
-    tile        . [2 3 4 5 6 7) . .        result row lies on an operand row, given as many rows as
-    operand     . [1   2   3) . . .        keep the ratio, and what its clamped last rows get wrong
-                                           is cut off again
+    wanted      . . [3 4 5 6) . . .        A tile knows only its own sizes. It must start where a
+    tile        . [2 3 4 5 6 7) . .        result row lies on an operand row, and it reads as many
+    operand     . [1   2   3) . . .        rows as keep the ratio. Its last rows are clamped and
+                                           may be wrong; they are cut off again.
 
-Every tile is checked row by row against what the whole computes (`ops.resize`): it is right, or
-it is refused. It knows ranges; it must not change a model.
+Every tile is checked row by row against the rows of the whole (`ops.resize`): it is correct, or it
+is refused. It knows ranges; it must not change a model.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.windows import Form
 
 _STEPS = 3
-"""Aligned starts and ends to try beyond the nearest ones."""
+"""Number of aligned starts and ends to try beyond the nearest ones."""
 
 
 @lru_cache(maxsize=4096)
 def resize_form(resize: Resize, wanted: Range) -> Form:
-    """The smallest tile that computes the rows `wanted` as the whole does. Raises
-    NotTileableError where none does."""
+    """The smallest tile that computes the rows `wanted` as the whole does. Raises NotTileableError
+    if there is none."""
     best: Form | None = None
     for start in _starts(resize, wanted[0]):
         for form in _forms(resize, start, wanted[1]):
@@ -47,9 +47,9 @@ def _starts(resize: Resize, row: int) -> Iterator[int]:
 
 
 def _forms(resize: Resize, start: int, end: int) -> Iterator[Form]:
-    """Tiles from `start` on that reach `end` with the ratio of the whole."""
+    """Tiles that begin at `start` and reach `end`, with the ratio of the whole."""
     first = int(start * resize.ratio)
-    spans = resize.align_corners and resize.out > 1  # corners lie on corners: counted in gaps
+    spans = resize.align_corners and resize.out > 1  # corners map to corners: count gaps, not rows
     step = resize.ratio.denominator
     least = -(-(end - start - spans) // step) * step
     for length in range(max(least, step), least + (_STEPS + 1) * step, step):

@@ -5,9 +5,9 @@
     TiledRegion(..., (Split(CHANNELS, 2),))                 output channels in two halves
     TiledRegion(..., (Split(SUM, 4),))                      the sum over input channels in 4 shares
 
-Spatial and channel splits are exact: every element is computed by the same sum as before. Shares
-of a sum (`partial_sums`) are not, and have to be allowed. What to tile is the search's choice; this
-pass says only whether it can be done. Source: MOTES 4.3 and 4.4, MCUNetV2 section 3.
+Spatial and channel splits are exact: every element is computed by the same sum as before. Shares of
+a sum (`partial_sums`) are not exact and must be permitted. The search chooses what to tile; this
+pass only says whether it is possible. Source: MOTES 4.3 and 4.4, MCUNetV2 section 3.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tflm_planner.transforms.tile.tiler import Tiler
 class TiledRegion:
     """What to tile, and how.
 
-    ops: positions in the main graph before the pass. splits: how the region's results are cut,
-    each axis once. halo: what to do where tiles read the same rows (see `tiler`). border: how
-    windows at a tile's edge get padding that only the image's edge has (see `windows`). backward:
-    the last tile first, so that tiles can trail their input in the other direction. eager:
-    operators run as soon as their operands exist (see `eager_order`).
+    ops: positions in the main graph before the pass. splits: how the region's results are cut, each
+    axis once. halo: what to do about rows that several tiles read (see `tiler`). border: how
+    windows at a tile's border get padding that only the image's border has (see `windows`).
+    backward: the last tile is computed first, so that results can overlap operands in the other
+    direction. eager: operators run as soon as their operands exist (see `eager_order`).
     """
 
     ops: tuple[int, ...]
@@ -54,7 +54,7 @@ class TiledRegion:
 
     @property
     def exact(self) -> bool:
-        """Whether every element is computed by one sum, as before."""
+        """Whether every element is still computed by one sum."""
         return all(split.axis != SUM for split in self.splits)
 
     @property
@@ -72,8 +72,8 @@ def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> 
 def tile_region(
     model: Model, region: TiledRegion, ops: Sequence[Op], *, inexact: bool = False
 ) -> str:
-    """Put tiles in the place of `ops`, the operators of the region; returns a note on them. Raises
-    NotTileableError; the model is then as it was. inexact: whether sums may be split."""
+    """Replace `ops`, the operators of the region, by tiles; returns a note. Raises
+    NotTileableError; the model is then unchanged. inexact: whether sums may be split."""
     if not (region.exact or inexact):
         raise NotTileableError("to split a sum changes bits; --allow-inexact does it")
     if not region.exact and region.halo != "recompute":
@@ -97,7 +97,7 @@ class Patch:
     border: Border = "pad"
 
     def region(self, graph: Graph) -> TiledRegion:
-        """The same as a region of a graph."""
+        """This stage as a region of a graph."""
         count = self.stage
         if self.blocks:
             count = sum(len(b) for b in blocks(graph)[: self.stage])
@@ -106,7 +106,8 @@ class Patch:
 
 
 def draft_tiles(model: Model, region: TiledRegion, ops: Sequence[Op]) -> Draft:
-    """The tiles of a region, not yet in the model. ops: its operators. Raises NotTileableError."""
+    """The tiles of a region, not yet committed to the model. ops: the region's operators. Raises
+    NotTileableError."""
     for op in ops:
         if has_side_effects(op):
             raise NotTileableError(f"{op.label} has side effects or unknown meaning")

@@ -4,10 +4,10 @@
         +-------------+        SLICE X/1 -> conv/1 - dw/1 - add/1 -+- CONCATENATION -> Y
                                ...
 
-Three ways to treat halos (MOTES, figure 7): recomputed by every tile ("recompute", the patches of
-MCUNetV2); parts that several tiles read are blocks of their own ("blocks"); every tensor in equal
-blocks that are joined before they are read ("merge"). Along a reduce axis, tiles are shares of a
-sum, which ADD puts together (`partial_sums`). It knows boxes; it must not know memory.
+There are three halo policies (MOTES, figure 7): every tile recomputes halos ("recompute", the
+patches of MCUNetV2); parts that several tiles read are separate blocks ("blocks"); every tensor is
+made in equal blocks, which are joined before they are read ("merge"). Along a reduce axis, tiles
+are shares of a sum, which ADD adds up (`partial_sums`). It knows boxes; it must not know memory.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Tiler:
         self.box_plan = BoxPlan(ops, self.results, cutting)
         self._ops, self._cutting = ops, cutting
         self._producer = {t: op for op in ops for t in op.outputs}
-        self._written: set[Tensor] = set()  # results made whole
+        self._written: set[Tensor] = set()  # results that were made whole
         self._made: dict[tuple[Tensor, Box], TensorPart] = {}
         self._computed: dict[tuple[object, ...], Tensor] = {}
 
     def build(self) -> Draft:
-        """Draw up everything. Raises NotTileableError."""
+        """Draft all operators. Raises NotTileableError."""
         if any(not t.elements for t in self.results):
             raise NotTileableError("a result of it is empty")
         boxes = {t: self.box_plan.cut_up(t) for t in self.results}
@@ -75,9 +75,9 @@ class Tiler:
         return self.finish()
 
     def _make_shared(self, tiles: int) -> None:
-        """Run operators whose results all tiles need before the first tile. These results live
-        through the second tile anyway, and the tensors that lead to them then die before any tile
-        runs."""
+        """Draft operators whose results all tiles need before those of the first tile. These
+        results live until the second tile in any case, and the tensors from which they are made
+        then die before any tile runs."""
         for op in self._ops:
             for t in op.outputs:
                 boxes = {self.box_plan.box_of_tile(t, k) for k in range(tiles)}
@@ -86,8 +86,8 @@ class Tiler:
                     self._make(op, t, box, 0)
 
     def finish(self) -> Draft:
-        """The draft, with views first. Pieces of a result that some tile needs as a whole are left
-        out, because that tile makes the whole."""
+        """The draft, with views first. Operators without a reader are left out: parts of a result
+        that some tile makes whole."""
         if self._cutting.eager:
             self.draft.ops = put_off(eager_order(self.draft.ops))
         self.draft.ops[:0] = self.parts.views
@@ -101,7 +101,7 @@ class Tiler:
         return self.draft
 
     def fetch(self, tensor: Tensor, box: Box, k: int) -> Tensor:
-        """A tensor that holds `box` of `tensor`, for tile `k`."""
+        """A tensor with the elements of `tensor` in `box`, for tile `k`."""
         if tensor.is_constant:
             return self.parts.constant(tensor, box)
         op = self._producer.get(tensor)
@@ -125,7 +125,7 @@ class Tiler:
     def _fetch_padded(
         self, tensor: Tensor, box: Box, pads: tuple[Range, ...] | None, k: int
     ) -> Tensor:
-        """`fetch`, with a border of zeros."""
+        """`fetch`, with a border of zeros if `pads` is given."""
         if pads is None:
             return self.fetch(tensor, box, k)
         ahead = self._cut_from_padded(tensor, box, pads, k)
@@ -134,8 +134,8 @@ class Tiler:
     def _cut_from_padded(
         self, tensor: Tensor, box: Box, pads: tuple[Range, ...], k: int
     ) -> Tensor | None:
-        """The same from blocks that are padded before they are joined, each once for all tiles;
-        None where that cannot be, or needs more memory than is allowed.
+        """The padded box, cut from blocks that are padded before they are joined, each once for all
+        tiles; None if that is impossible, or not permitted by the border policy.
 
         block 0 |0 x x x 0|   PAD        blocks 0, 1 |0 x x x 0|  join
         block 1 |0 x x x 0|   PAD                      |x x x|    cut out for narrower windows
@@ -162,15 +162,15 @@ class Tiler:
         return self.parts.cut(TensorPart(wide, wide, joined), grow(box, pads))
 
     def _make(self, op: Op, tensor: Tensor, box: Box, k: int) -> TensorPart:
-        """The part of a result of the region, made at its first use."""
+        """The part of a tensor of the region that covers `box`; drafted at its first use."""
         key = (tensor, box)
         if key not in self._made:
             if tensor in self._written:
                 self._made[key] = TensorPart(box, full_box(tensor), tensor)
                 return self._made[key]
             recipe = self.box_plan.recipe(op, tensor, box)
-            # With wasted rows two wants may come to the same computation; and a result is whole
-            # once only.
+            # If more rows than wanted are computed, two boxes may need the same computation; and
+            # a whole result may be made only once.
             form = (tensor, recipe.out, recipe.reads, recipe.pads)
             if form not in self._computed:
                 pads = [recipe.pads, *(None for _ in op.inputs)]
@@ -203,7 +203,7 @@ class Tiler:
     def emit(
         self, op: Op, recipe: TileRecipe, operands: list[Tensor | None], result: Tensor
     ) -> None:
-        """Append `op` as the recipe says."""
+        """Append a copy of `op`, changed as the recipe says."""
         for index, values in recipe.constants:
             operands[index] = self.draft.integers("constant", values)
         changed = dict(recipe.options)
@@ -217,6 +217,6 @@ def _intersects(one: Range, other: Range) -> bool:
 
 
 def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
-    """The pieces of a result that tile `k` makes. All results grow at the same pace, though one may
-    have fewer rows, and so fewer pieces, than another."""
+    """The parts of a result that tile `k` makes. All results progress at the same rate, although
+    one may have fewer rows, and so fewer parts, than another."""
     return boxes[k * len(boxes) // tiles : (k + 1) * len(boxes) // tiles]

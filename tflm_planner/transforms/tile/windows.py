@@ -1,12 +1,13 @@
-"""How sliding windows compute a box: with which padding, and with how many rows more than wanted.
+"""How sliding windows compute a box: with which padding, and how many rows more than wanted.
 
-    result     |......[a,b)......|        SAME of a tile knows only the tile's own borders, so
-    operand  pp|...[------)......|pp      it is right where these are the image's; else the tile
-                 halo      halo           is computed VALID, padded by PAD, or with a few rows
-                                          more than wanted, which are cut off again ("waste").
+    result     |......[a,b)......|        SAME in a tile knows only the tile's own borders, so it
+    operand  pp|...[------)......|pp      is correct only if these are the image's borders. Other
+                 halo      halo           tiles are computed with VALID and padded by PAD, or with
+                                          a few rows more, which are cut off again ("waste").
 
-Transposed convolutions scatter: a tile is everything that some rows add to, without padding; the
-rows to which neighbouring tiles add too are cut off. It knows ranges; it must not change a model.
+Transposed convolutions scatter: a tile computes everything to which some rows add, without padding;
+the rows to which neighbouring tiles also add are cut off. It knows ranges; it must not change a
+model.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from tflm_planner.ops.axis_rules import Range, Scatter, Slide
 from tflm_planner.transforms.tile.boxes import NotTileableError
 
 Border = Literal["pad", "waste", "ahead", "once"]
-"""What to do where SAME is wrong for a tile. "pad": PAD around what the tile reads. "waste":
-compute more rows than wanted. Where halos are kept, blocks can be padded before they are joined
-(`tiler`), so that no row is padded twice: "ahead" does so if all readers want the same padding,
-"once" in any case, at the cost of keeping more."""
+"""What to do if SAME is wrong for a tile. "pad": PAD around what the tile reads. "waste": compute
+more rows than wanted. If halos are kept, blocks can be padded before they are joined (`tiler`), so
+that no row is padded twice: "ahead" does so only if all readers need the same padding, "once"
+always, which keeps more bytes live."""
 AHEAD: tuple[Border, ...] = ("ahead", "once")
 BORDERS: tuple[Border, ...] = ("pad", "waste", *AHEAD)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One axis of a window: rows computed, rows read, and what PAD must add."""
+    """A tile along one axis of a window: rows computed, rows read, and rows that PAD must add."""
 
     out: Range
     read: Range
@@ -44,8 +45,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """One axis of a window. wanted: rows of the result that are asked for. size: rows of the
-    operand. whole: whether all rows of the result are wanted."""
+    """One axis of a window. wanted: rows of the result that are requested. size: rows of the
+    operand. whole: whether all rows of the result are requested."""
 
     rule: Slide
     wanted: Range
@@ -56,8 +57,8 @@ class Sliding:
 def window_forms(
     axes: list[Sliding], border: Border, *, is_pool: bool
 ) -> tuple[list[Form], int] | None:
-    """Forms of all axes with the padding option that they share. Pools cannot be padded by PAD,
-    whose zeros they would count. None: a pool has a border that no padding gives."""
+    """Forms of all axes, with the padding option that they share. Pools cannot be padded by PAD,
+    because they would count its zeros. None: no padding is correct for the border of a pool."""
     valid = [_as_valid(a) for a in axes]
     sames = [form for a in axes if (form := _as_same(a)) is not None]
     same = len(sames) == len(axes)
@@ -70,8 +71,8 @@ def window_forms(
 
 
 def scatter_form(rule: Scatter, wanted: Range, size: int) -> Form:
-    """Rows of a transposed convolution: all to which the operand's rows add. Raises
-    NotTileableError where nothing adds to what is wanted."""
+    """The tile of a transposed convolution along one axis: all rows to which the operand's rows
+    add. Raises NotTileableError if nothing adds to some wanted row."""
     low, high = rule.needs(wanted, size)
     if low >= high:
         raise NotTileableError("a tile lies where nothing is added")
@@ -89,13 +90,13 @@ def _as_valid(axis: Sliding) -> Form:
     read = max(low, 0), min(high, axis.size)
     pads = read[0] - low, high - read[1]
     if axis.whole and high < axis.size < high + axis.rule.stride:
-        read = read[0], axis.size  # what no window reads stays, so that nothing is cut off
+        read = read[0], axis.size  # keep the rows that no window reads, so that nothing is cut off
     return Form(axis.wanted, read, pads)
 
 
 def _as_same(axis: Sliding) -> Form | None:
-    """The tile with the fewest wasted rows for which SAME computes the wanted rows right; None
-    where there is none."""
+    """The tile with the fewest additional rows for which SAME computes the wanted rows correctly;
+    None if there is none."""
     slide, wanted, size = axis.rule, axis.wanted, axis.size
     low, high = slide.unclipped_range(wanted)
     best: Form | None = None
@@ -115,7 +116,7 @@ def _as_same(axis: Sliding) -> Form | None:
 
 
 def _ends(least: int, size: int, slide: Slide) -> Iterator[int]:
-    """Last rows to try: with a few rows more than needed, SAME may pad as it must."""
+    """Ends of the rows to read that are tried: with a few more rows, SAME may pad correctly."""
     yield from range(least, min(size, least + 2 * slide.stride + slide.reach) + 1)
 
 

@@ -1,17 +1,20 @@
-"""Where a kernel library allows a result to overlap its operand, beyond what every library allows.
+"""Where a kernel library permits a result to overlap its operand, beyond what every library
+permits.
 
 TFLM does not check this: a result that overwrites an operand before it is read corrupts data
 silently. So the result of an operator may share memory with its data operand only where the order
-of the *target's* kernels allows it; the reference kernels and CMSIS-NN differ, and so do the builds
-of CMSIS-NN. What holds in every library (exact aliases) is in `ops`; here is the rest:
+of reads and writes of the *target's* kernels permits it; the reference kernels and CMSIS-NN differ,
+and so do the builds of CMSIS-NN. What holds in every library (exact aliases) is in `ops`; this
+package has the rest:
 
     exact in place         `ops.sharings`: element-wise operators, views
     overlap from D on      convolutions, pools, PAD, QUANTIZE, DEQUANTIZE and CAST from one type to
                            another: the result starts at least D bytes below (D may be 0)
     disjoint only          everything that is not yielded
 
-The contracts hold for kernels built as their projects build them. A build that promises the
-compiler disjoint memory (CMSIS-NN's OPTIONAL_RESTRICT_KEYWORD set to __restrict) voids them.
+The contracts hold for kernels that are built as their projects build them. They are void for a
+build that promises the compiler disjoint memory (CMSIS-NN's OPTIONAL_RESTRICT_KEYWORD set to
+__restrict).
 """
 
 from __future__ import annotations
@@ -42,25 +45,26 @@ __all__ = [
 ]  # fmt: skip
 
 OVERLAPPING = WINDOWS | MOVERS
-"""The kinds of operators for which a target's contracts are asked."""
+"""Kinds of operators for which a target's contracts are computed."""
 
 
 _MOST_PIXELS = 1 << 22
-"""Results with more pixels share no memory with an operand: a replay of them takes gigabytes and
+"""Results with more pixels share no memory with an operand: replaying them takes gigabytes and
 minutes, and no microcontroller could hold them."""
 _MOST_BYTES = 1 << 24
-"""Of operands and result together, likewise: a replay keeps a time for each byte."""
+"""The same limit for the bytes of operands and result together: a replay stores a time for each
+byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputOverlap:
-    """A permission: while both live, `result` may share memory with its dying `operand` when
-    `low <= below <= high`, where `below = offset(operand) - offset(result)`, in bytes: how far
-    below the operand the result starts. `low` is a multiple of 16.
+    """A permission: while both live, `result` may share memory with its dying `operand` if
+    `low <= below <= high`, where `below = offset(operand) - offset(result)` is the number of bytes
+    by which the result starts below the operand. `low` is a multiple of 16.
 
-    `high` is UNBOUNDED where every `below` from `low` on is safe; `low == high` where one is safe
-    (kernels that are safe at multiples of some size only: the smallest one that is also a multiple
-    of 16 is given). Beyond the sizes of the two tensors nothing is shared.
+    `high` is UNBOUNDED if every `below` from `low` on is safe. `low == high` if only one is given:
+    some kernels are safe only at multiples of some size, and `low` is the smallest one that is also
+    a multiple of 16. At distances larger than the tensors nothing is shared.
     """
 
     operand: Tensor
@@ -70,18 +74,18 @@ class InputOverlap:
 
 
 def input_overlap_contract(op: Op, *builds: KernelBuild) -> Iterator[InputOverlap]:
-    """What all of `builds` allow `op`; give all of `kernels.known_builds` for a plan that shall run
-    on any.
+    """What all of `builds` permit for `op`; pass all of `kernels.known_builds` for a plan that must
+    run on any of them.
 
-    It yields nothing for a build whose kernels nobody has read, for operators whose kernels are not
-    known, and where the two tensors do not overlap even at the smallest safe distance.
+    Yields nothing for a build whose kernels nobody has read, for operators whose kernels are not
+    known, and if the two tensors do not overlap even at the smallest safe distance.
     """
     overlaps = [_overlap_below(op, build) for build in builds]
     known_overlaps = [t for t in overlaps if t is not None]
     if not known_overlaps or len(known_overlaps) < len(overlaps):
         return
     low, high = max(t.low for t in known_overlaps), min(t.high for t in known_overlaps)
-    if low > high:  # of two exact distances, too
+    if low > high:  # also for two different exact distances
         return
     operand, result = known_overlaps[0].operand, known_overlaps[0].result
     if low < align_up(result.nbytes):
@@ -94,7 +98,8 @@ def input_overlap_contract(op: Op, *builds: KernelBuild) -> Iterator[InputOverla
 
 
 def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
-    """The contract of a sliding window before alignment, in bytes; None: disjoint only."""
+    """The contract of a sliding window before alignment, in bytes; None if only disjoint memory is
+    safe."""
     window = window_of(op)
     if window is None or window.batch * window.output[0] * window.output[1] > _MOST_PIXELS:
         return None
@@ -111,12 +116,12 @@ def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
 
 
 def _overlap_below(op: Op, build: KernelBuild) -> InputOverlap | None:
-    """What one build allows, with the result below its operand."""
+    """What one build permits, with the result below its operand."""
     if sum(t.nbytes for t in (*op.operands(), *op.outputs)) > _MOST_BYTES:
         return None
     movement = build.movement_of(op)
     if movement is not None:
-        low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # up to a multiple, on both sides of 0
+        low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # rounded up, also if it is negative
         return InputOverlap(movement.operand, movement.result, low, UNBOUNDED)
     window_bound, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
     if window_bound is None or data is None:

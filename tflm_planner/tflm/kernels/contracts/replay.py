@@ -1,12 +1,12 @@
 """Finds whether a kernel still computes the right bits with its output at a given distance.
 
-A replay of the kernel's order of reads and writes. Every input byte gets the time of its last
-read, every output byte the time of its first write. At distance D (the output starts D bytes
-below the input) output byte i + D lies on input byte i, so
+It replays the kernel's order of reads and writes. Every input byte gets the time of its last read,
+every output byte the time of its first write. At distance D (the output starts D bytes below the
+input) output byte i + D lies on input byte i, so
 
-    safe at D   <=>   first_write[i + D] > last_read[i]   for every i that both sides have
+    safe at D   <=>   first_write[i + D] > last_read[i]   for every i for which both exist
 
-This is exact to the byte for any D, also where the bounds say nothing. Times come from the output
+This is exact to the byte for any D, also where the bounds give none. Times come from the output
 that reads an input *last*, whereas the bounds start from the input that is needed *first*.
 """
 
@@ -36,8 +36,8 @@ NEVER = -1
 
 @dataclass(frozen=True, slots=True)
 class AccessReplay:
-    """last_read: per byte of the operand, NEVER where it is not read. first_write: per byte of
-    the result. Both in one arbitrary, increasing measure of time."""
+    """last_read: for each byte of the operand, NEVER if it is not read. first_write: for each byte
+    of the result. Both are in the same arbitrary unit of time, which only increases."""
 
     last_read: Times
     first_write: Times
@@ -54,16 +54,16 @@ class AccessReplay:
         return bool(np.all(writes > reads))
 
     def smallest(self, step: int = 1) -> int:
-        """The smallest multiple of `step`, at least 0, that is safe together with all larger
-        multiples."""
+        """The smallest multiple of `step`, at least 0, that is safe and above which all multiples
+        are safe too."""
         distance = -(-(self._largest_unsafe() + 1) // step) * step
         while distance >= step and self.safe(distance - step):
             distance -= step
         return distance
 
     def _largest_unsafe(self) -> int:
-        """The largest distance that is not safe; -1 when every one from 0 on is."""
-        # The last byte written at or before a time, from the earliest write of all bytes above.
+        """The largest distance that is not safe; -1 if all distances from 0 on are."""
+        # earliest[i], the first write of byte i or a higher one, ascends: it can be searched.
         earliest = np.minimum.accumulate(self.first_write[::-1])[::-1]
         read_places = np.flatnonzero(self.last_read >= 0)
         below = np.searchsorted(earliest, self.last_read[read_places], side="right") - 1
@@ -71,9 +71,9 @@ class AccessReplay:
 
 
 def replay_safe(op: Op, build: KernelBuild, below: int) -> bool:
-    """Whether `op` computes the right bits in `build` when its result starts `below` bytes
-    below its data operand (negative: above). False where its order of reads and writes is not
-    known and the two share a byte."""
+    """Whether `op` computes the right bits in `build` if its result starts `below` bytes below its
+    data operand (negative: above). If its order of reads and writes is not known: whether the two
+    share no byte."""
     kernel_replay = replays(op, build)
     if kernel_replay:
         return all(replay.safe(below) for replay in kernel_replay)
@@ -85,7 +85,7 @@ def replay_safe(op: Op, build: KernelBuild, below: int) -> bool:
 
 
 def replays(op: Op, build: KernelBuild) -> list[AccessReplay]:
-    """A replay for each order that the kernel may follow; none when no order is known."""
+    """A replay for each order that the kernel may follow; empty if no order is known."""
     movement = build.movement_of(op)
     if movement is not None:
         return [AccessReplay(*movement.times())]
@@ -96,7 +96,7 @@ def replays(op: Op, build: KernelBuild) -> list[AccessReplay]:
 
 
 def replay_of(window: Window, order: AccessOrder) -> AccessReplay:
-    """The times of a kernel that slides `window` in this order."""
+    """The times of the reads and writes of a kernel that slides `window` in this order."""
     clock = _clock(window, order)
     pixels = np.arange(window.batch * window.output[0] * window.output[1])
     writes = 3 * clock(pixels[:, None], np.arange(window.channels[1])[None, :]) + 1
@@ -111,7 +111,8 @@ def replay_of(window: Window, order: AccessOrder) -> AccessReplay:
 
 
 def _last_readers(window: Window) -> Times:
-    """For each input pixel the last output pixel whose window covers it, NEVER without one."""
+    """For each input pixel the last output pixel whose window contains it; NEVER if there is
+    none."""
     last_by_axis: list[Times] = []
     for axis in (0, 1):
         last_outputs = np.full(window.input[axis], NEVER)
@@ -136,7 +137,7 @@ def _last_users(window: Window) -> Times:
 
 
 def _reads_first(window: Window, readers: Times) -> npt.NDArray[np.bool_]:
-    """Whether an input pixel is the first one of the window of its last reader."""
+    """For each input pixel, whether it is the first one in the window of its last reader."""
     area, size = window.output[0] * window.output[1], window.input[0] * window.input[1]
     pixels = np.arange(len(readers))
     output = readers % area
@@ -146,7 +147,8 @@ def _reads_first(window: Window, readers: Times) -> npt.NDArray[np.bool_]:
 
 
 def _clock(window: Window, order: AccessOrder) -> Clock:
-    """(output pixel, output channel) -> when its chunk is computed; `order`'s loops, counted."""
+    """(output pixel, output channel) -> the time at which its chunk is computed, counted along the
+    loops of `order`."""
     co = window.channels[1]
     width = order.passes or co
     passes = -(-co // width)
@@ -171,7 +173,7 @@ def _clock(window: Window, order: AccessOrder) -> Clock:
         pass_number = channel // width
         group_start = start[pixel]
         if order.passes is not None and window.groups == 1 and co % width:
-            # The odd channel goes alone.
+            # The last channel of an odd number is computed alone.
             group_start = np.where(pass_number == passes - 1, pixel, group_start)
         time = unit[pixel] * passes + pass_number
         return (time * (len(start) + 1) + group_start) * (co + 1) + chunk(pixel, channel)
@@ -219,8 +221,8 @@ def _group_table(window: Window, order: AccessOrder, size: int) -> tuple[Times, 
 
 
 def _split(start: Times, end: Times, pixels: Times, order: AccessOrder) -> tuple[Times, Times]:
-    """Split off pixels that are left over by groups and computed one by one: each becomes a group
-    of its own."""
+    """Make a group of its own from each pixel that is left over by groups and computed
+    separately."""
     if order.tail_chunk is None:
         return start, end
     lone = end - start < order.pixels

@@ -1,4 +1,4 @@
-"""CMSIS-NN, Arm's kernels for Cortex-M: where they are not like the reference kernels.
+"""CMSIS-NN, Arm's kernels for Cortex-M: where they differ from the reference kernels.
 
 extension   none: Cortex-M0+, M3       dsp: M4, M7, M33       mve: M55, M85
 version     current, or the CMSIS-NN of August 2022 in the Arduino library of 2023
@@ -25,7 +25,7 @@ _PROFILES: dict[Extension, str] = {"none": "m3-cmsis", "dsp": "m4-cmsis", "mve":
 
 
 class CmsisNn(ReferenceKernels):
-    """CMSIS-NN, which falls back to the reference kernels for what it does not serve."""
+    """CMSIS-NN, which calls the reference kernels for operators that it does not implement."""
 
     name = "cmsis-nn"
     title = "CMSIS-NN"
@@ -36,22 +36,24 @@ class CmsisNn(ReferenceKernels):
         return served(kind, target) or super().memory_of(kind, target)
 
     def op_data_key(self, op: Op, target: Target) -> Hashable | None:
-        """Sizes of filter and result; with row sums of the filter, where they lie too."""
+        """Sizes of filter and result; None with row sums of the filter, because their address
+        counts."""
         weights = op.inputs[1]
         if weights is None or keeps_row_sums(op, target):
             return None
         return weights.shape, op.outputs[0].elements
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
-        """The build that this version and extension of the core lead to."""
+        """The build for the target's version and its core's extension."""
         return (BUILD_2022 if target.is_arduino_2023 else _BUILDS.get(target.extension, PLAIN),)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """One for each of three extensions, and that of 2022."""
+        """One build for each of three instruction set extensions, and the build of 2022."""
         return (DSP, PLAIN, MVE, BUILD_2022)
 
     def variants(self, target: Target) -> tuple[Target, ...]:
-        """Three extensions today, and the Arduino library. Built for size, row sums are scratch."""
+        """Today's three extensions, and the Arduino library. Built for size, row sums are
+        scratch."""
         current = replace(target, version="current", optimized="size")
         return (
             *(replace(current, extension=extension) for extension in ("dsp", "none", "mve")),

@@ -1,4 +1,4 @@
-"""In which order CMSIS-NN's kernels read and write, build by build.
+"""The order in which CMSIS-NN's kernels read and write, build by build.
 
 Read from tensorflow/tflite-micro 90b983c (which CMSIS-NN function it calls), ARM-software/CMSIS-NN
 99f736a and the Arduino library of 2023 (CMSIS-NN of August 2022). This module must not know how
@@ -40,10 +40,10 @@ _AVERAGE_MVE = AccessOrder("arm_avgpool (MVE)", chunk=16)
 
 @dataclass(frozen=True, slots=True)
 class CmsisNnBuild(KernelBuild):
-    """One of the builds below; they order reads and writes differently."""
+    """One of the builds below; they read and write in different orders."""
 
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
-        """The orders of the function that TFLM calls; int4 is packed for builds after 2022."""
+        """The orders of the function that TFLM calls; builds after 2022 read packed int4."""
         if window.element == 4:  # float: the reference kernel
             return (ELEMENTWISE,)
         if self == BUILD_2022 and window.element != 1:
@@ -55,7 +55,7 @@ class CmsisNnBuild(KernelBuild):
         return (_pool(op, window, self),)
 
     def movement_of(self, op: Op) -> Movement | None:
-        """PAD of int8 is copied by rows (arm_pad_s8), all else as by the reference kernels."""
+        """int8 PAD is copied by rows (arm_pad_s8), all else as by the reference kernels."""
         if op.kind == "TRANSPOSE_CONV" or len(op.outputs) != 1:
             return None
         if op.kind in PADS:
@@ -75,7 +75,7 @@ DSP = CmsisNnBuild("cmsis-nn")
 MVE = CmsisNnBuild("cmsis-nn-mve")
 """For Helium (Cortex-M55, M85)."""
 BUILD_2022 = CmsisNnBuild("cmsis-nn-2022")
-"""What the Arduino library of 2023 holds, for cores with the DSP extension."""
+"""The kernels of the Arduino library of 2023, for cores with the DSP extension."""
 
 
 def _convolution(window: Window, build: CmsisNnBuild, bits: int) -> tuple[AccessOrder, ...] | None:
@@ -96,13 +96,14 @@ def _convolution(window: Window, build: CmsisNnBuild, bits: int) -> tuple[Access
 
 
 def _one_by_n(window: Window, columns: AccessOrder) -> tuple[AccessOrder, ...]:
-    """arm_convolve_1_x_n_s8 with MVE, which leaves narrow rows to arm_convolve_s8."""
+    """arm_convolve_1_x_n_s8 with MVE, which passes narrow rows on to arm_convolve_s8."""
     edges = _edge_pixels(window)
     return (columns if sum(edges) > window.output[1] else replace(_ROW_MVE, edges=edges),)
 
 
 def _edge_pixels(window: Window) -> tuple[int, int]:
-    """How many output pixels the MVE 1 x n kernel computes apart at the left and the right."""
+    """Number of output pixels that the MVE 1 x n kernel computes separately at the left and at the
+    right."""
     pad, stride = window.pad[1], window.stride[1]
     total = (window.output[1] - 1) * stride + window.kernel[1] - window.input[1]
     return -(-pad // stride), -(-(pad + total % 2) // stride)
@@ -111,15 +112,16 @@ def _edge_pixels(window: Window) -> tuple[int, int]:
 def _grouped_orders(
     window: Window, build: CmsisNnBuild, bits: int, columns: AccessOrder
 ) -> tuple[AccessOrder, ...] | None:
-    """arm_convolve_s8 runs group after group; the int16, int4 and old kernels know no groups."""
+    """arm_convolve_s8 runs group after group; the int16, int4 and 2022 kernels support no
+    groups."""
     if window.element != 1 or bits != 8 or build == BUILD_2022:
         return None
     return (replace(columns, passes=window.channels[1] // window.groups),)
 
 
 def _pointwise(window: Window, build: CmsisNnBuild) -> tuple[AccessOrder, ...]:
-    """1x1: matrix products straight from the input, which non-MVE code reads once for every
-    pair of output channels."""
+    """1x1: matrix products directly from the input, which non-MVE code reads once for every pair of
+    output channels."""
     stepping = window.stride != (1, 1)
     if build == MVE:
         return (_MATRIX_ROWS_MVE if stepping else _MATRIX_MVE,)
@@ -148,8 +150,8 @@ def _depthwise(window: Window, build: CmsisNnBuild, bits: int) -> tuple[AccessOr
     else:
         orders = _DEPTHWISE_4 if multiplier % 4 == 0 and simple and bits == 8 else ELEMENTWISE
     if mve and bits == 8 and window.channels[0] == 1 and window.channels[1] > 1:
-        # One input channel: MVE turns it into a convolution, from a number of output channels
-        # on that depends on the compiler.
+        # One input channel: MVE runs it as a convolution if there are more output channels than
+        # a limit that depends on the compiler.
         as_convolution = _convolution(replace(window, groups=1), build, bits)
         return None if as_convolution is None else (orders, *as_convolution)
     return (orders,)

@@ -1,14 +1,15 @@
-"""What CMSIS-NN computes wrong, planned or not.
+"""What CMSIS-NN computes wrongly, planned or not.
 
-Each entry was read in the sources and seen on emulated boards:
+Each entry was read in the sources and observed on emulated boards:
 
-    TRANSPOSE of int8, 5 dimensions or more   refused inside, reported as done, and never written
-                                              (TFLM's kernels/cmsis_nn/transpose.cc)
+    TRANSPOSE of int8, 5 dimensions or more   CMSIS-NN refuses it, TFLM reports success, and the
+                                              result is not written (TFLM's
+                                              kernels/cmsis_nn/transpose.cc)
     TRANSPOSE of int8 that moves no axis      two axes are swapped, and on MVE the last two of
-                                              four: it looks at the first ones only
+                                              four: the kernel checks the first ones only
     1 x n convolutions of one row             with MVE: see `single_rows`
 
-Planning leaves such operators as they are, except for transpositions that are right once some of
+Planning leaves such operators as they are, except for transpositions that become right once some of
 their axes are merged (`transforms.collapse_axes`). This module must not know plans.
 """
 
@@ -24,13 +25,13 @@ from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.versions import day_of
 
 MAX_TRANSPOSE_AXES = 4
-"""Dimensions that arm_transpose_s8 knows."""
+"""Largest number of dimensions that arm_transpose_s8 supports."""
 _TRANSPOSES_SINCE = date(2025, 3, 20)
 """The day on which TRANSPOSE of int8 went to CMSIS-NN (tflite-micro 392b78f2f)."""
 
 
 def fault_of(op: Op, target: Target) -> str | None:
-    """Why CMSIS-NN computes `op` wrong on the target, and what to do; None where it is right."""
+    """Why CMSIS-NN computes `op` wrongly on the target, and what to do; None if it is right."""
     data = op.inputs[0] if _is_transposed_by_cmsis_nn(op, target) else None
     shape = () if data is None else data.shape or ()
     if len(shape) > MAX_TRANSPOSE_AXES:

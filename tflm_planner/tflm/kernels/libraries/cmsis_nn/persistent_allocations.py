@@ -1,4 +1,4 @@
-"""What CMSIS-NN's kernels allocate in Prepare and keep, where it is not what the reference keeps.
+"""What CMSIS-NN's kernels allocate in Prepare and keep, where that differs from the reference.
 
 Read from the Prepare functions of tflite-micro 90b983c, tensorflow/lite/micro/kernels/cmsis_nn,
 and of the Arduino library of 2023. This module must not know addresses.
@@ -15,13 +15,13 @@ from tflm_planner.tflm.target import Target
 
 
 def convolution(axis: int) -> PersistentRule:
-    """Other than the reference kernels, these allocate no multipliers for floats."""
+    """Unlike the reference kernels, these allocate no multipliers for floats."""
     of_integers = reference.each_channel(axis)
     return lambda op, target: [] if element_type(op) == "float32" else of_integers(op, target)
 
 
 def fully_connected(op: Op, target: Target) -> list[int]:
-    """Row sums of the filter behind what the reference keeps."""
+    """Row sums of the filter, after what the reference keeps."""
     sums = [4 * dimension(op.outputs[0], -1)] if keeps_row_sums(op, target) else []
     return reference.fully_connected(op, target) + sums
 
@@ -62,7 +62,7 @@ def svdf(op: Op, target: Target) -> list[int]:
 
 
 def lstm(op: Op, target: Target) -> list[int]:
-    """Biases and weight sums of four gates folded, for input and hidden state."""
+    """Biases and weight sums of four gates combined, for input and hidden state."""
     state = op.inputs[18] if len(op.inputs) > 18 else None
     if state is None or element_type(op) not in ("int8", "int16"):
         return []

@@ -26,9 +26,11 @@ from tflm_planner.tflm.target import Target
 
 _MVE_DEPTHWISE_CHANNELS = 124
 _MVE_SPREAD_ABOVE = 1
-"""MVE runs a depthwise convolution of one channel as an ordinary one above this many outputs."""
+"""MVE runs a depthwise convolution of one channel as an ordinary one if it has more output channels
+than this."""
 _REVERSE_ABOVE = 16
-"""A transposed convolution of more input channels runs as a convolution of a reversed filter."""
+"""A transposed convolution with more input channels runs as a convolution with a reversed
+filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ def transpose_conv(op: Op, target: Target) -> Iterator[int]:
 
 
 def svdf(op: Op, target: Target) -> Iterator[int]:
-    """As the reference kernel, and row sums with MVE if they may not be persistent."""
+    """As the reference kernel; with MVE also row sums, if they may not be persistent."""
     data, features = op.operands()[:2]
     batch, filters = (data.shape or (1,))[0], (features.shape or (1,))[0]
     yield 4 * batch * filters

@@ -1,4 +1,4 @@
-"""Where CMSIS-NN computes images of one row wrong, so that tiles avoid such rows.
+"""Images of one row that CMSIS-NN computes wrongly, so that tiles avoid such rows.
 
     arm_convolve_1_x_n_s8 (MVE: Cortex-M55, M85), for 1 x n kernels on images of height 1:
 
@@ -6,10 +6,10 @@
     left      [p p a b c]               copies of the row's ends with padding beside them, all
     right               [e f g p]       others from the row itself
 
-It counts the windows at the edges, and the columns to copy, from the padding on both sides: right
-for stride 1, not always for larger ones (padding of different widths, columns that no window
-reads). Some combinations it refuses at run time. An image of several rows goes to another kernel,
-which is right. Read from CMSIS-NN 99f736a. This module must not know tiles.
+It computes the number of windows at the edges, and of columns to copy, from the padding on both
+sides. That is right for stride 1, but not always for larger strides (padding of different widths,
+columns that no window reads). Some combinations it refuses at run time. An image of several rows
+goes to another kernel, which is right. Read from CMSIS-NN 99f736a. This module must not know tiles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tflm_planner.ops.window import CONVOLUTIONS, window_of
 
 def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
     """Whether `op` computes the right bits on an image of one row: `width` columns, with `pad`
-    more before them, and `out` results."""
+    columns of padding before them, and `out` results."""
     window = window_of(op)
     if window is None or op.kind not in CONVOLUTIONS or window.element != 1:
         return True
@@ -38,8 +38,8 @@ def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_right(width: int, out: int, kernel: int, stride: int, pad: int, falls_back: bool) -> bool:
-    """Follow the kernel window by window. `falls_back`: whether it leaves narrow rows to the
-    general one (int4 refuses them)."""
+    """Follow the kernel window by window. `falls_back`: whether it passes narrow rows on to the
+    general kernel (for int4 it refuses them)."""
     total = (out - 1) * stride + kernel - width
     uneven = abs(total) % 2 * (1 if total > 0 else -1)  # C rounds towards zero
     if 2 * pad + uneven != total:
@@ -57,7 +57,7 @@ def _is_right(width: int, out: int, kernel: int, stride: int, pad: int, falls_ba
         all(r * stride <= pad and r * stride - pad + kernel <= width for r in range(left))
         and all(r * stride - pad + kernel <= width for r in range(left, left + middle))
         and all(j * stride + kernel <= copied + after for j in range(right))
-        # The copy holds the row's columns, and padding behind the last of them.
+        # The copy contains the row's columns, followed by padding.
         and all(
             (j * stride + k < copied) == (begin + j * stride + k < width)
             for j in range(right)

@@ -1,12 +1,12 @@
-"""ESP-NN, Espressif's kernels as esp-tflite-micro runs them: where they are not like the reference.
+"""ESP-NN, Espressif's kernels as esp-tflite-micro runs them: where they differ from the reference.
 
 extension   none: generic C (ESP32, S2, C3, C6, H2)     pie-s3: ESP32-S3      pie-p4: ESP32-P4
 release     of the component esp-nn; each release that was read is a library of its own
 
 esp-tflite-micro replaces ADD, CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, MUL, the pools and
 SOFTMAX; all else is TFLM's reference. Built with CONFIG_NN_ANSI_C, ESP-NN is plain C that goes
-element by element and asks for no scratch, the same in every release; esp-tflite-micro's structures
-are what they are with its other kernels.
+element by element and requests no scratch, the same in every release; esp-tflite-micro's structures
+are then the same as with its other kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["LIBRARIES", "EspNn", "PlainEspNn"]
 
 _NAME = "esp-nn"
 _MOST_ELEMENTS = 0xFFFF
-"""ESP-NN keeps sizes along an axis in 16 bits."""
+"""Largest size along an axis: ESP-NN stores it in 16 bits."""
 
 
 class PlainEspNn(ReferenceKernels):
@@ -48,16 +48,16 @@ class PlainEspNn(ReferenceKernels):
         return super().op_data_bytes(op, target) + INDEX_BYTES.get(op.kind, 0)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """No builds: plans for an unknown library do not count on ESP-NN's."""
+        """No builds: plans for `any` or `unknown` libraries do not include ESP-NN's."""
         return ()
 
     def fault_of(self, op: Op, target: Target) -> str | None:
-        """Convolutions in groups."""
+        """Grouped convolutions."""
         return groups_fault_of(op)
 
 
 class EspNn(PlainEspNn):
-    """One release of ESP-NN, or without a release what a build gets that names none."""
+    """One release of ESP-NN; without a release, what a build gets that does not name one."""
 
     id_on_chips = ""
 
@@ -74,32 +74,33 @@ class EspNn(PlainEspNn):
             )
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
-        """Behind the reference's own: copies of filter and input, by chip and release."""
+        """After the reference's own: copies of filter and input, by chip and release."""
         common = super().scratch_requests(op, target)  # int4: the unpacked filter is first
         return (*common, *own_scratch_requests(op, target, self.release))
 
     def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
-        """Less filter for fewer channels, less input for fewer rows."""
+        """Fewer channels need less of the filter, fewer rows less of the input."""
         part = part_scratch_requests(op, target, self.release, axis, size)
         return super().part_scratch(op, target, axis, size) if part is None else part
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
-        """One; generic C goes element by element, as the reference does."""
+        """A single build; generic C goes element by element, like the reference."""
         if target.extension == "none":
             return (REFERENCE,)
         name = f"{_NAME}-{spell(self.release)} ({target.extension})"
         return (EspNnBuild(name, target.extension, self.release),)
 
     def fault_of(self, op: Op, target: Target) -> str | None:
-        """Convolutions with padding on one side or in groups, and SOFTMAX of several dimensions."""
+        """Convolutions that are grouped or padded on one side, and SOFTMAX of several
+        dimensions."""
         return fault_of(op, target, self.release)
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
-        """Counted in the sources for the S3; elsewhere as the reference."""
+        """Counted in the sources for the S3; for other chips that of the reference."""
         return ("s3-esp-nn",) if target.extension == "pie-s3" else super().latency_profiles(target)
 
     def doubt_of(self, op: Op, target: Target) -> str | None:
-        """Sizes that ESP-NN reads from elsewhere, or cuts off."""
+        """Sizes that ESP-NN reads from a wrong place, or truncates."""
         if element_type(op) != "int8":
             return None
         shape = op.operands()[0].shape or ()

@@ -1,18 +1,18 @@
-"""In which order ESP-NN's kernels read and write, as far as their sources leave no doubt.
+"""The order in which ESP-NN's kernels read and write, as far as their sources leave no doubt.
 
-    generic C    element by element, as the reference kernels: sums of a window, then one store
+    generic C    element by element, like the reference kernels: sums of a window, then one store
                  (depthwise: four windows, then four stores)
-    S3           convolutions likewise, or with more of what they read before they store; depthwise
-                 ones that copy the whole input, or the rows of what is written next, into scratch
-                 first. Others (3x3 without padding, pools) go group by group of channels, where
-                 nothing was looked for
-    P4           nothing
+    S3           convolutions likewise, or reading more before each store; those depthwise ones
+                 that first copy the whole input, or the rows for the next stores, into scratch.
+                 Others (3x3 without padding, pools) go group by group of channels; their order
+                 was not examined
+    P4           none
 
 A kernel that reads a window earlier than the reference does, and stores in the same order, is safe
-wherever the reference is; so all that is known is one order. Other types, dilated windows and
-operators that ESP-NN does not replace go to the reference kernels on every chip. Read from
-espressif/esp-nn and from esp-tflite-micro 99f49e1, kernels/esp_nn. This module must not know how
-far a result may lie from its operand (`contracts`).
+wherever the reference is; so one order describes all kernels that are known. Other types, dilated
+windows and operators that ESP-NN does not replace use the reference kernels on every chip. Read
+from espressif/esp-nn and from esp-tflite-micro 99f49e1, kernels/esp_nn. This module must not know
+how far a result may lie from its operand (`contracts`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class EspNnBuild(KernelBuild):
     release: Release
 
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
-        """As the reference where its kernel runs, or one that reads no later; None elsewhere."""
+        """The order of the reference kernel if that runs, or another that reads no later; otherwise
+        None."""
         by_reference = window.element != 1 or element_type(op, 1) == "int4"
         if by_reference or (not window.undilated and op.kind in CONVOLUTIONS):
             return (ELEMENTWISE,)
@@ -63,21 +64,21 @@ class EspNnBuild(KernelBuild):
 def _convolution_reads_no_later(g: ConvShape, release: Release) -> bool:
     """Whether a kernel reads no later than the reference, and stores in its order or later.
 
-    The general one computes channel after channel of a pixel, from vectors of the whole window; it
-    stores a byte at a time, and what vectors hold beyond a row meets weights of zero. 1x1: eight
-    pixels are read before the first of their results is stored, the rest go one by one. Only the
-    fallback for other depths (1.2.3) reads channels that fill no vector after it has stored; before
-    it, the input was copied to fill vectors.
+    The general kernel computes channel after channel of a pixel, from vectors of the whole window;
+    it stores one byte at a time, and elements of a vector beyond a row are multiplied by zero
+    weights. 1x1: eight pixels are read before the first of their results is stored, the rest one by
+    one. Only the fallback for other depths (1.2.3) reads, after a store, channels that do not fill
+    a vector; before that release, the input was copied so that it fills vectors.
     """
     return not g.pointwise or g.depth % 8 == 0 or release < ODD_DEPTHS_UNCOPIED
 
 
 def _depthwise_reads_ahead(g: ConvShape, release: Release) -> bool:
-    """Whether all of the input, or the rows of a row of the result, is in scratch before a
-    store."""
+    """Whether the whole input, or the rows for one row of the result, is copied to scratch before
+    any store."""
     is_early = release < S3_COUNTS_ALIGNED_COPIES
     if g.multiplier != 1 or (g.depth % 8 and g.depth <= 3):
-        return g.multiplier % 4 == 0 or not is_early  # as int16, or by the generic C kernel
+        return g.multiplier % 4 == 0 or not is_early  # int16 copies, or the generic C kernel
     if g.depth % 8 or g.kernel != (3, 3):
         return not is_early
     if g.depth % 16 == 0 and g.pad == (0, 0):

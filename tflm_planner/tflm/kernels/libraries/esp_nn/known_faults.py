@@ -1,26 +1,27 @@
-"""What ESP-NN computes wrong, or where it writes beyond its scratch, planned or not.
+"""What ESP-NN computes wrongly, or where it writes beyond its scratch, planned or not.
 
-Read in the sources of the releases; none was seen on a board here. The issues are those of
+Read in the sources of the releases; none was observed on a board here. The issues are those of
 espressif/esp-nn:
 
     depthwise 3x3, 16 channels     only padding of (0, 0) and (1, 1) has a path that fits its
     or a multiple                  scratch; any other writes beyond it (issue 30)
-    depthwise, 4 n results for     before 1.2.0 the room that aligns int16 copies of filter and
-    an input channel               image is counted in elements, and asked for in bytes
-    3x3 steps with SAME            the S3 pads leading rows on both sides: where a window reaches
-                                   further below or to the right, it reads what follows (issue 31)
-    SOFTMAX, 3 dimensions or more  scratch is asked for by the second dimension, and written by the
-                                   last one
-    CONV_2D in groups              esp-tflite-micro 99f49e1 asserts that there is one; without
-                                   assertions it says that the input has as many channels as the
-                                   filter, so that no kernel learns of groups. Both were seen under
-                                   emulation
-    FULLY_CONNECTED of several     vectors are loaded from addresses cut to eight (issue 34): the
-    rows                           second row starts elsewhere unless the length is a multiple
+    depthwise, 4 n results per     before 1.2.0 the margin that aligns int16 copies of filter and
+    input channel                  image is used in elements, but requested in bytes
+    3x3 windows with SAME, strided the S3 pads as many rows on both sides as before the first row:
+                                   if a window reaches further below or to the right, it reads
+                                   what follows in memory (issue 31)
+    SOFTMAX, 3 dimensions or more  scratch is requested for the second dimension, and written for
+                                   the last one
+    grouped CONV_2D                esp-tflite-micro 99f49e1 asserts that there is one group; without
+                                   assertions it takes the channels of the input to be those of the
+                                   filter, so that no kernel knows of groups. Both were observed
+                                   under emulation
+    FULLY_CONNECTED of several     vectors are loaded from addresses rounded down to eight (issue
+    rows                           34): the second row is wrong unless the length is a multiple
 
-Planning changes none of these. Not among them is FULLY_CONNECTED with a scale for each channel
-(issue 22): every release here has its kernels (since 1.1.1), and it was esp-tflite-micro that did
-not call them, up to 1.3.3; 1.3.4 does. This module must not know plans.
+Planning changes none of these. Not in this list is FULLY_CONNECTED with a scale for each channel
+(issue 22): every release here has kernels for it (since 1.1.1), but esp-tflite-micro did not call
+them up to 1.3.3; 1.3.4 does. This module must not know plans.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ _GROUPS = (
     "and gives other sums without them, planned or not; make a convolution of each group"
 )
 _FC_LANES = 8
-"""Values that FULLY_CONNECTED of the S3 loads at once: its 16-bit kernel, which takes every input
-that does not start at a multiple of 16."""
+"""Number of values that FULLY_CONNECTED of the S3 loads at once: its 16-bit kernel, which is used
+for every input that does not start at a multiple of 16."""
 _ELSEWHERE = "planned or not; another padding, a later release, or CONFIG_NN_ANSI_C is right"
 
 
 def fault_of(op: Op, target: Target, release: Release) -> str | None:
-    """Why ESP-NN computes `op` wrong on the target, and what to do; None where it is right as far
-    as is known."""
+    """Why ESP-NN computes `op` wrongly on the target, and what to do; None if it is right as far as
+    is known."""
     if element_type(op) != "int8" or element_type(op, 1) == "int4":
         return None
     if (width := softmax_width(op)) is not None:
@@ -79,8 +80,8 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
 
 
 def groups_fault_of(op: Op) -> str | None:
-    """Why `op`, a convolution in groups, is wrong whatever the release; None for others, and for
-    those that go to the reference kernel."""
+    """Why `op`, a grouped convolution, is wrong in every release; None for other operators, and for
+    those that the reference kernel computes."""
     geometry, window = geometry_of(op), window_of(op)
     if geometry is None or geometry.depthwise or window is None:
         return None
@@ -101,8 +102,8 @@ def _softmax_fault(op: Op, width: int, release: Release) -> str | None:
 
 
 def _fully_connected_fault(op: Op, release: Release) -> str | None:
-    """Rows shorter than a vector are summed element by element; others are read from an address
-    that is a multiple of eight, or from a vector before it."""
+    """Rows shorter than a vector are summed element by element. Longer ones are read from an
+    address rounded down to a multiple of eight, or from the vector before it."""
     weights, result = op.inputs[1], op.outputs[0]
     length = 0 if weights is None else dimension(weights, -1)
     is_one_row = result.elements == dimension(result, -1)
@@ -133,8 +134,9 @@ def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
 
 
 def _beyond_s16_scratch(g: ConvShape) -> int:
-    """Bytes beyond its scratch that a depthwise convolution writes before 1.2.0: it aligns copies
-    by up to 16 elements of two bytes, and asks for 16 bytes. A buffer's size is rounded up."""
+    """Number of bytes beyond its scratch that a depthwise convolution writes before 1.2.0: it
+    aligns copies by up to 16 elements of two bytes, but requests 16 bytes. A buffer's size is
+    rounded up."""
     if g.multiplier % 4:
         return 0
     filters = g.taps * g.depth * g.multiplier
@@ -143,8 +145,8 @@ def _beyond_s16_scratch(g: ConvShape) -> int:
 
 
 def _convolution_fault(g: ConvShape, release: Release) -> str | None:
-    """The general kernel pads the leading rows on both sides, whatever the windows need; without
-    leading rows it pads below and at the right from 1.2.1 on."""
+    """The general kernel pads as many rows on both sides as before the first row, whatever the
+    windows need; without any before it, it pads below and at the right from 1.2.1 on."""
     pads_end = release >= S3_COUNTS_ALIGNED_COPIES
     if g.pointwise or (pads_end and (copies_windows(g) or not any(g.pad))):
         return None

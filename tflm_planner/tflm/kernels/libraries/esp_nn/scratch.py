@@ -4,9 +4,9 @@
     S3          copies of the filter and of the padded input, so that vectors are aligned
     P4          as the S3 before 1.2.3, then by path: sums of the filter, one window, or tiles
 
-Prepare hands over the leading padding alone, and no dilation: what lies right and below is counted
-again from the result's size. `benchmarks/esp_nn_sizes.py` compares the figures with the library's
-own functions. This module must not know where scratch is placed.
+Prepare passes only the padding above and at the left, and no dilation: the padding below and at the
+right is computed again from the result's size. `benchmarks/esp_nn_sizes.py` compares the figures
+with the library's own functions. This module must not know where scratch is placed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ from tflm_planner.tflm.target import Extension, Target
 
 _LANES = 16
 _PADDED_LIMIT = 40 * 1024
-"""Largest padded input that a depthwise convolution of the S3 copies whole; larger ones by rows."""
+"""Largest padded input that a depthwise convolution of the S3 copies whole; larger ones are copied
+in rows."""
 _S16_LIMIT = 48 * 1024
-"""The same for copies as int16."""
+"""The same limit for copies as int16."""
 _P4_CACHE = 32768
-"""Share of the P4's first-level cache that a tile may take."""
+"""Bytes of the P4's first-level cache that a tile may take."""
 IntPair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ConvShape:
-    """What Prepare hands to ESP-NN; pairs are (height, width). depth: input channels. channels:
-    output channels. multiplier: output channels per input channel, of depthwise convolutions."""
+    """The parameters that Prepare passes to ESP-NN; pairs are (height, width). depth: input
+    channels. channels: output channels. multiplier: output channels per input channel, for
+    depthwise convolutions."""
 
     image: IntPair
     output: IntPair
@@ -56,23 +58,23 @@ class ConvShape:
 
     @property
     def pointwise(self) -> bool:
-        """1x1 without padding and without steps."""
+        """Whether it is 1x1 without padding and with stride 1."""
         return self.kernel == (1, 1) and self.pad == (0, 0) and self.stride == (1, 1)
 
     @property
     def pixels(self) -> int:
-        """Of the image."""
+        """Number of pixels of the image."""
         return self.image[0] * self.image[1]
 
     @property
     def taps(self) -> int:
-        """Pixels of the filter."""
+        """Number of pixels of the filter."""
         return self.kernel[0] * self.kernel[1]
 
     @property
     def beyond(self) -> IntPair:
-        """Rows below and columns at the right of the image that ESP-NN takes the windows to reach:
-        often more than they do."""
+        """The rows below and columns to the right of the image that ESP-NN assumes the windows to
+        reach: often more than they do."""
         reach = [
             out * step + kernel - 1 - size
             for out, step, kernel, size in zip(
@@ -83,7 +85,7 @@ class ConvShape:
 
     @property
     def trailing(self) -> IntPair:
-        """Rows below and columns at the right of the image that the windows do reach."""
+        """The rows below and columns to the right of the image that the windows really reach."""
         reach = [
             (out - 1) * step + kernel - pad - size
             for out, step, kernel, pad, size in zip(
@@ -93,7 +95,7 @@ class ConvShape:
         return max(reach[0], 0), max(reach[1], 0)
 
     def elements_with(self, margins: IntPair, channels: int) -> int:
-        """Elements of the image with `margins` more rows and columns."""
+        """Number of elements of the image with `margins` additional rows and columns."""
         return (self.image[0] + margins[0]) * (self.image[1] + margins[1]) * channels
 
 
@@ -111,8 +113,8 @@ def own_scratch_requests(op: Op, target: Target, release: Release) -> tuple[int,
 def part_scratch_requests(
     op: Op, target: Target, release: Release, axis: int, size: int
 ) -> tuple[int, ...] | None:
-    """The same for a part of a convolution, `size` elements of the result long along an axis; None
-    for others."""
+    """`own_scratch_requests` for a part of a convolution with `size` elements of the result along
+    an axis; None for other operators."""
     geometry = geometry_of(op)
     if geometry is None or element_type(op, 1) == "int4":
         return None
@@ -127,7 +129,7 @@ def _size(op: Op, target: Target, release: Release, geometry: ConvShape | None) 
 
 
 def _part_of(g: ConvShape, axis: int, size: int) -> ConvShape:
-    """A convolution that computes `size` channels, rows or columns; its padding stays."""
+    """A convolution that computes only `size` channels, rows or columns, with the same padding."""
     if axis == 0:
         return g
     if axis == 3:
@@ -141,7 +143,7 @@ def _part_of(g: ConvShape, axis: int, size: int) -> ConvShape:
 
 
 def _softmax(op: Op, width: int) -> int:
-    """Four bytes for each element along the second dimension, whichever the last one is."""
+    """Four bytes for each element along the second dimension, even if it is not the last one."""
     data, result = op.operands()[0], op.outputs[0]
     return 4 * width if data.type_name == result.type_name == "int8" else 0
 
@@ -159,7 +161,7 @@ def softmax_width(op: Op) -> int | None:
 
 
 def geometry_of(op: Op) -> ConvShape | None:
-    """The geometry of a convolution; None for others, and where shapes have other ranks."""
+    """The geometry of a convolution; None for other operators or other ranks."""
     if op.kind not in CONVOLUTIONS:
         return None
     data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
@@ -201,13 +203,14 @@ def s3_convolution(g: ConvShape, release: Release) -> int:
 
 
 def copies_windows(g: ConvShape) -> bool:
-    """Whether a row of the window is shorter than a vector, but not the whole window: the S3 then
-    copies window by window."""
+    """Whether a row of the window is shorter than a vector, but the whole window is not: the S3
+    then copies window by window."""
     return g.kernel[1] * g.depth < _LANES <= g.taps * g.depth
 
 
 def _pointwise(g: ConvShape) -> int:
-    """A copy of the filter, one of the input if its channels fill no vectors, and eight pixels."""
+    """A copy of the filter, one of the input if its channels do not fill vectors, and eight
+    pixels."""
     depth = align_up(g.depth, 8)
     return (
         depth * g.channels
@@ -217,7 +220,8 @@ def _pointwise(g: ConvShape) -> int:
 
 
 def _padded_input(g: ConvShape) -> int:
-    """Elements of the input with its leading padding on both sides; 0 without padding."""
+    """Elements of the input with its padding above and left added on both sides; 0 without
+    padding."""
     return g.elements_with((2 * g.pad[0], 2 * g.pad[1]), g.depth) if any(g.pad) else 0
 
 
@@ -251,15 +255,15 @@ def _s3_padded_input(g: ConvShape, *, whole: bool) -> int:
 
 
 def _s3_wide_3x3(g: ConvShape) -> int:
-    """Filter, padded input and result with as many channels as fill whole vectors."""
+    """Filter, padded input and result, with channels rounded up to whole vectors."""
     depth = align_up(g.depth, _LANES)
     margins = 2 * g.pad[0] + max(g.beyond[0], 0), 2 * g.pad[1] + max(g.beyond[1], 0)
     return 9 * depth + g.elements_with(margins, depth) + g.output[0] * g.output[1] * depth + 64
 
 
 def _s3_stages(g: ConvShape) -> int:
-    """Filter, input (both as int16), result, biases, shifts and multipliers with channels rounded
-    up to 8, one behind the other."""
+    """Filter, input (both as int16), result, biases, shifts and multipliers, one after the other,
+    with channels rounded up to 8."""
     depth = align_up(g.depth, 8)
     end = align_up(2 * g.taps * depth, _LANES)
     end = align_up(end + 2 * g.pixels * depth, _LANES)
@@ -289,12 +293,12 @@ def p4_convolution(g: ConvShape, release: Release) -> int:
 
 
 def _p4_tile_depth(g: ConvShape) -> int:
-    """Channels with which a row of the window fills a vector."""
+    """Number of channels with which a row of the window fills a vector."""
     return align_up(-(-_LANES // g.kernel[1]), _LANES)
 
 
 def _p4_tile(g: ConvShape) -> int:
-    """A filter and as many padded rows of the input as the cache holds."""
+    """A filter and as many padded rows of the input as fit in the cache."""
     depth, filters = g.depth, 0
     if g.kernel[1] * g.depth < _LANES:
         depth = _p4_tile_depth(g)
@@ -312,5 +316,5 @@ _SIZES: dict[tuple[Extension, bool], Callable[[ConvShape, Release], int]] = {
 }
 """By the chip that asks for scratch, and whether the convolution is depthwise."""
 INDEX_BYTES = {**dict.fromkeys(CONVOLUTIONS, 4), "SOFTMAX": 8}
-"""What the index of a scratch buffer adds to OpData; SOFTMAX's, which holds doubles, is padded to a
-multiple of eight."""
+"""Bytes that the index of a scratch buffer adds to OpData; that of SOFTMAX, which has doubles, is
+padded to a multiple of eight."""

@@ -1,4 +1,4 @@
-"""TFLM's reference kernels: the answer to everything that another library does not answer."""
+"""TFLM's reference kernels: the answer to every question that another library leaves open."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ReferenceBuild(KernelBuild):
     """The reference kernels are the same on every core."""
 
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
-        """Element by element, whatever the operator."""
+        """Element by element, for every operator."""
         return (ELEMENTWISE,)
 
     def movement_of(self, op: Op) -> Movement | None:
-        """PAD goes element by element, GATHER row by row, TRANSPOSE_CONV sums up in scratch."""
+        """PAD goes element by element, GATHER row by row, TRANSPOSE_CONV sums in scratch."""
         if len(op.outputs) != 1:
             return None
         if op.kind in PADS:
@@ -51,7 +51,7 @@ _NOTHING = OperatorMemory()
 
 
 class ReferenceKernels(KernelLibrary):
-    """The library that TFLM itself is."""
+    """TFLM's own kernels."""
 
     name = "reference"
 
@@ -60,11 +60,11 @@ class ReferenceKernels(KernelLibrary):
         return OPERATORS.get(kind, _NOTHING)
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
-        """By operator, pointer width and whether the kernels can decompress."""
+        """Depends on operator, pointer width and whether the kernels can decompress."""
         return self.memory_of(op.kind, target).op_data_bytes(target)
 
     def op_data_key(self, op: Op, target: Target) -> Hashable | None:
-        """Nothing: OpData holds quantisation only."""
+        """Empty: OpData contains quantisation only."""
         return ()
 
     def persistent_allocations(self, op: Op, target: Target) -> list[int]:
@@ -80,7 +80,7 @@ class ReferenceKernels(KernelLibrary):
         return OPERATORS.get(op.kind, _NOTHING).keeps
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
-        """The same on every core, but for the width of pointers."""
+        """The same on every core, except for the width of pointers."""
         memory = self.memory_of(op.kind, target)
         return memory.scratch_requests(op, target) or custom_ops.scratch_requests(
             op, target.pointer
@@ -103,7 +103,7 @@ class ReferenceKernels(KernelLibrary):
         return None
 
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
-        """True: they compute an image of one row right at every width."""
+        """True: they compute an image of one row correctly at every width."""
         return True
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:

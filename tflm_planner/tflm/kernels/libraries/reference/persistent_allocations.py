@@ -16,7 +16,7 @@ from tflm_planner.tflm.target import Target
 
 
 def each_channel(axis: int) -> PersistentRule:
-    """Multiplier and shift of every channel, which lie along an axis of the filter."""
+    """Multiplier and shift of every channel; channels lie along an axis of the filter."""
 
     def rule(op: Op, target: Target) -> list[int]:
         weights = op.inputs[1] if len(op.inputs) > 1 else None
@@ -26,8 +26,9 @@ def each_channel(axis: int) -> PersistentRule:
 
 
 def fully_connected(op: Op, target: Target) -> list[int]:
-    """Multiplier and shift of every channel, where the filter has a scale for each. The Arduino
-    library of 2023 holds CMSIS-NN's kernel alone, which repeats one scale for a 1x1 convolution."""
+    """Multiplier and shift of every channel, if the filter has a scale for each. The Arduino
+    library of 2023 has only CMSIS-NN's kernel, which repeats a single scale for a 1x1
+    convolution."""
     weights = op.inputs[1]
     if target.is_arduino_2023:
         repeated = element_type(op) == "int8" and runs_as_convolution(op)
@@ -50,7 +51,7 @@ def batch_matmul(op: Op, target: Target) -> list[int]:
 
 
 def batch_matmul_parts(op: Op, target: Target) -> tuple[list[int], list[int], list[int]]:
-    """Parameters of quantised operands, operands to be transposed, and the result's shape."""
+    """Parameters of quantised operands, operands to transpose, and the result's shape."""
     eval_tensor = 24 if target.pointer == 8 else 12
     left, right = op.operands()[:2]
 
@@ -67,7 +68,7 @@ def batch_matmul_parts(op: Op, target: Target) -> tuple[list[int], list[int], li
 
 
 def moved_shape(op: Op, target: Target) -> list[int]:
-    """Kernels that overwrite their output's shape move it out of the model first."""
+    """Kernels that overwrite their output's shape first copy it out of the model."""
     return [dims_bytes(op.outputs[0])]
 
 

@@ -146,7 +146,7 @@ def test_what_does_something_is_taken(model: Path, capsys) -> None:
 
 def test_every_command_remembers_what_was_given() -> None:
     """Else its rules would be idle themselves."""
-    from tflm_planner.cli.idle import RecordingCommand
+    from tflm_planner.cli.without_effect import RecordingCommand
 
     assert all(command.cls is RecordingCommand for command in app.registered_commands)
 

@@ -50,7 +50,7 @@ class Need:
     why: str
 
 
-def refuse_idle(needs: Iterable[Need]) -> None:
+def refuse_without_effect(needs: Iterable[Need]) -> None:
     """Raise UsageError for the first option that was given although its need is not met."""
     for need in needs:
         for option in need.options:
