@@ -30,7 +30,7 @@ import numpy.typing as npt
 from tests.tflm.kernel_loops import Shape
 from tests.tflm.overlap_trials import model_of, op_of
 from tflm_planner.tflm.kernels.contracts import exact_bound
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
 Bytes = npt.NDArray[np.int8]
 _KINDS = {

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tflm_planner.ops.window import low_paddings
-from tflm_planner.tflm.kernels.esp_nn.releases import RELEASES, Release, spell
-from tflm_planner.tflm.kernels.esp_nn.scratch import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import RELEASES, Release, spell
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
     ConvShape,
     p4_convolution,
     s3_convolution,

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tflm_planner.cost.case import Case, case_of, from_row
 from tflm_planner.cost.fit import fit_path
-from tflm_planner.cost.model import instructions, key_of, work_of
+from tflm_planner.cost.model import instructions, key_of
 from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import DISPATCH, Profile, all_profiles
 from tflm_planner.model.serde import read_model
@@ -59,12 +59,12 @@ DISPATCHED: dict[str, dict[str, float]] = {
 turn_byte: a WHILE at its start, for every variable at every turn, for every byte copied. Read off
 the totals of real models, and of five loops with and without a plan (on all four)."""
 HEADER = """# Instructions per piece of kernel code: [core-library], "path.type" = {count = cost}.
-# `family`: which loops the kernels run (tflm_planner/cost/kinds.py). `core`: that was measured.
+# `family`: which loops the kernels run (tflm_planner/cost/families). `core`: that was measured.
 #
 # Source: fitted (non-negative least squares of relative errors, benchmarks/latency.py --fit) to
 # instructions executed by stock TFLM 90b983c with CMSIS-NN 4ab83cc, GCC 12.2.1, kernels at -O2,
 # on QEMU 7.2 (mps2-an386: m4-*; mps2-an385: m3-cmsis; mps3-an547: m55-cmsis). QEMU counts
-# instructions, not cycles. What the counts mean: tflm_planner/cost/products.py and moves.py.
+# instructions, not cycles. What the counts mean: tflm_planner/cost/families and moves.py.
 # `dispatch`: what the interpreter adds to an operator, to a run of a graph, to a turn of a WHILE.
 """
 
@@ -76,7 +76,7 @@ def fit(rows: list[Row], name: str) -> Profile:
     family, core = all_profiles()[name].family, all_profiles()[name].core
     by_path: dict[str, list[tuple[Mapping[str, int], int]]] = defaultdict(list)
     for case, executed in rows:
-        work = work_of(case, family)
+        work = family.work_of(case)
         by_path[key_of(case, work)].append((work.counts, executed))
         if work.macs == 0:
             counts = other(case).counts
@@ -113,7 +113,7 @@ def real(truth: Path, models: Path) -> dict[str, dict[str, list[Row]]]:
 
 def predicted(case: Case, profile: Profile) -> float:
     """Instructions of the kernel alone, without the interpreter's share."""
-    work = work_of(case, profile.family)
+    work = profile.family.work_of(case)
     return instructions(case, work, profile)[0] - profile.paths[DISPATCH]["operator"]
 
 
@@ -142,7 +142,7 @@ def report(name: str, models: Mapping[str, list[Row]], by_path: bool) -> None:
     if by_path:
         groups: dict[str, list[Row]] = defaultdict(list)
         for case, executed in held:
-            groups[key_of(case, work_of(case, profile.family))].append((case, executed))
+            groups[key_of(case, profile.family.work_of(case))].append((case, executed))
         for key, rows in sorted(groups.items()):
             print(_line("  " + key, rows, profile))
     for model, rows in sorted(models.items()):
@@ -155,7 +155,7 @@ def leave_out(name: str, models: Mapping[str, list[Row]]) -> None:
     for model, rows in sorted(models.items()):
         rest = [row for other_model, more in models.items() if other_model != model for row in more]
         profile = fit(rest, name)
-        known = [(c, n) for c, n in rows if key_of(c, work_of(c, profile.family)) in profile.paths]
+        known = [(c, n) for c, n in rows if key_of(c, profile.family.work_of(c)) in profile.paths]
         if not known:
             print(f"{model:34} no other model has its operators")
             continue
@@ -166,7 +166,11 @@ def write(profiles: Iterable[Profile]) -> None:
     """Write the constants."""
     lines = [HEADER]
     for profile in profiles:
-        lines += [f"[{profile.id}]", f'family = "{profile.family}"', f'core = "{profile.core}"']
+        lines += [
+            f"[{profile.id}]",
+            f'family = "{profile.family.name}"',
+            f'core = "{profile.core}"',
+        ]
         for key, table in sorted(profile.paths.items()):
             inner = ", ".join(f"{n} = {v:g}" for n, v in table.items())
             lines.append(f'"{key}" = {{ {inner} }}')

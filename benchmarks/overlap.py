@@ -24,7 +24,7 @@ from tflm_planner.tflm.kernels.contracts import (
     replay_safe,
     replays,
 )
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
 LAYERS = {
     "ResNet8 conv 3x3, 32x32x16": Shape("conv", 32, 32, 16, 16, 3, 3),

@@ -15,9 +15,7 @@ from tests.models.registry import IMAGE, SCALE, conv, relu, start
 from tests.tflm.operator_models import MODELS
 from tests.tflm.registered import BUILTIN
 from tflm_planner.cost.case import Case, Operand
-from tflm_planner.cost.model import work_of
-from tflm_planner.cost.moves import MOVES
-from tflm_planner.cost.products import PRODUCTS
+from tflm_planner.cost.families import FAMILIES
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import axis_map
@@ -75,7 +73,9 @@ def test_a_scalar_has_as_many_axes_as_are_asked_for() -> None:
     assert Operand("int8", (4, 5, 2, 3)).last_axes(3) == (5, 2, 3)
 
 
-@pytest.mark.parametrize("kind", sorted({*MOVES, *PRODUCTS, *BUILTIN.split()}))
+@pytest.mark.parametrize(
+    "kind", sorted({k for f in FAMILIES.values() for k in f.loops} | {*BUILTIN.split()})
+)
 @pytest.mark.mostly_slow(fast=12)
 def test_every_operator_of_every_shape_has_a_cost(kind: str) -> None:
     """Legal or not: a cost is asked for wherever a model is looked at."""
@@ -92,8 +92,8 @@ def test_every_operator_of_every_shape_has_a_cost(kind: str) -> None:
         inputs = tuple(None if rng.random() < 0.05 else operand() for _ in range(rng.randrange(5)))
         outputs = tuple(operand() for _ in range(rng.randrange(3)))
         options = tuple((n, rng.randrange(-2, 3)) for n in names if rng.random() < 0.5)
-        for family in ("reference", "plain", "dsp", "mve"):
-            work = work_of(Case(kind, inputs, outputs, options), family)
+        for family in FAMILIES.values():
+            work = family.work_of(Case(kind, inputs, outputs, options))
             assert all(math.isfinite(n) for n in (work.macs, *work.counts.values()))
 
 

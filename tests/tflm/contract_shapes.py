@@ -11,7 +11,7 @@ from tests.tflm.kernel_loops import (
     safe_distances,
 )
 from tflm_planner.tflm.kernels import KernelBuild, known_builds
-from tflm_planner.tflm.kernels.cmsis_nn.access_orders import MVE
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import MVE
 
 LIBRARIES = pytest.mark.parametrize("library", known_builds(), ids=lambda library: library.name)
 

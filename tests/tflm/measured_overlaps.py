@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.conftest import TRUTH
 from tests.tflm.kernel_loops import Shape
-from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
 PATH = TRUTH / "overlap.json"
 

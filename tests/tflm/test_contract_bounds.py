@@ -15,7 +15,7 @@ from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
 from tflm_planner.tflm.kernels.contracts import bound, exact_bound
 from tflm_planner.tflm.kernels.contracts.replay import replay_of
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
 
 def random_window(draw: random.Random) -> Window:

@@ -22,7 +22,6 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import Window, window_of
 from tflm_planner.tflm.kernels import KernelBuild, known_builds
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE
-from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.conservative import UNKNOWN
 from tflm_planner.tflm.kernels.contracts import (
     bound,
@@ -32,7 +31,8 @@ from tflm_planner.tflm.kernels.contracts import (
     replays,
 )
 from tflm_planner.tflm.kernels.contracts.bounds import first_needed_pixels
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -18,13 +18,13 @@ from tests.tflm.overlap_trials import (
 )
 from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.tflm.kernels import KernelBuild, known_builds
-from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.contracts import (
     input_overlap_contract,
     replay_safe,
     replays,
 )
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.target_kernels import kernels_of
 
 

@@ -24,7 +24,7 @@ from tflm_planner.tflm.kernels.contracts import (
     input_overlap_contract,
     replays,
 )
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
 pytest.importorskip("tflite_micro")
 

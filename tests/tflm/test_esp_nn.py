@@ -23,14 +23,14 @@ from tflm_planner.tflm.arena.allocation_replay import PARTS, AllocationReplay
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.kernels import known_libraries, library_of
 from tflm_planner.tflm.kernels.conservative import UNKNOWN
-from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, spell
-from tflm_planner.tflm.kernels.esp_nn.scratch import (
+from tflm_planner.tflm.kernels.known_faults import faults_of
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import NEWEST, RELEASES, spell
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
     ConvShape,
     p4_convolution,
     s3_convolution,
     s3_depthwise,
 )
-from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import all_boards, all_targets, can_be_lean, load_target
 from tflm_planner.tiling.evaluate.candidate import Candidate

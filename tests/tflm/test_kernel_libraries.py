@@ -1,8 +1,10 @@
-"""A kernel library is one class and one line of a target file: nothing else asks for its name."""
+"""A kernel library is a module that is found, and a target file: nothing else asks for its name."""
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -12,19 +14,27 @@ import pytest
 from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.handmade import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
+from tflm_planner.cost.families import FAMILIES
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm import kernels
+from tflm_planner.tflm import kernels, targets
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.kernels import KernelBuild, known_builds, library_names, library_of
+from tflm_planner.tflm.kernels import (
+    KernelBuild,
+    known_builds,
+    libraries,
+    library_names,
+    library_of,
+)
 from tflm_planner.tflm.kernels.conservative import UNKNOWN
-from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.targets import all_targets, load_target
 
 PACKAGE = Path(kernels.__file__).parents[2]
+PAGE = PACKAGE.parent / "docs/kernel-libraries.md"
 FILE = """
 [target]
 base = "cortex-m4/reference"
@@ -73,7 +83,7 @@ def own_target(folder: Path, library: str) -> Path:
 def test_a_target_file_names_a_library(tmp_path: Path) -> None:
     target = load_target(own_target(tmp_path, "empty"))
     assert isinstance(library_of(target), Empty)
-    with pytest.raises(UsageError, match=r"'other' is unknown; choose from reference, .*empty"):
+    with pytest.raises(UsageError, match=r"'other' is unknown; choose from cmsis-nn, .*empty"):
         load_target(own_target(tmp_path, "other"))
 
 
@@ -130,6 +140,96 @@ def test_every_library_answers_on_every_target(name: str) -> None:
         assert library.prepare_steps(op, target) and library.op_data_bytes(op, target) > 0
         assert library.fault_of(op, target) is None and library.computes_single_row(op, 9, 9, 1)
         assert all(v.pointer == target.pointer for v in library.variants(target))
+
+
+class Narrow(ReferenceKernels):
+    """It leaves transpositions of more than three axes unwritten."""
+
+    name = title = "narrow"
+    most_transposed_axes = 3
+
+
+def test_the_strictest_library_limits_what_transpositions_are_left() -> None:
+    assert kernels.transpose_limit() == (4, "CMSIS-NN")
+    kernels.register(Narrow())
+    assert kernels.transpose_limit() == (3, "narrow")
+
+
+@pytest.fixture
+def documented(tmp_path: Path) -> Iterator[Path]:
+    """The module that the documents show, where libraries are found; its target file beside it."""
+    module, table = (
+        re.sub("^   ", "", block, flags=re.M)
+        for block in re.findall(r"```(?:python|toml)\n(.*?)```", PAGE.read_text(), re.S)
+    )
+    (tmp_path / "nmsis_nn.py").write_text(module)
+    (tmp_path / "nmsis-nn.toml").write_text(table)
+    name = f"{libraries.__name__}.nmsis_nn"
+    with mock.patch.object(libraries, "__path__", [*libraries.__path__, str(tmp_path)]):
+        yield tmp_path / "nmsis-nn.toml"
+    sys.modules.pop(name, None)
+
+
+def test_the_library_of_the_documents_is_found(documented: Path, cnn: bytes) -> None:
+    """A module in the folder and a target file are all it takes."""
+    found = {library.name: library for library in libraries.found_libraries()}
+    stand_for_others = {"any", "unknown"}
+    assert {*found} == {*library_names(), "nmsis-nn"} - {"empty", "greedy"} - stand_for_others
+    kernels.register(found["nmsis-nn"])
+    target = load_target(documented)
+    assert target.id == "riscv/nmsis-nn" and library_of(target) is found["nmsis-nn"]
+    scratch = api.kernels_of(target).scratch_of
+    model = read_model(cnn)
+    depthwise = [op for op in model.ops() if op.kind == "DEPTHWISE_CONV_2D"]
+    assert depthwise
+    assert all(scratch(op) == (4 * op.outputs[0].elements,) for op in depthwise)
+    assert arena_of(model, target).arena > arena_of(model, load_target("esp32c3/reference")).arena
+
+
+class OfChips(ReferenceKernels):
+    """What Espressif's chips alone run."""
+
+    name = "of-chips"
+    title = "kernels of theirs"
+    chips = "espressif"
+
+
+def test_every_chip_of_a_family_is_a_target_with_its_libraries() -> None:
+    kernels.register(OfChips())
+    with mock.patch.object(targets, "all_targets", all_targets.__wrapped__):
+        on_s3, c3 = load_target("esp32s3/of-chips"), load_target("esp32c3/of-chips")
+        assert not any(t.startswith("cortex") and "of-chips" in t for t in targets.all_targets())
+    assert on_s3.name == "ESP32-S3, kernels of theirs" and on_s3.extension == "pie-s3"
+    assert not c3.short_enums and "of-chips" not in {k.name for k in kernels.known_libraries()}
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules that a module imports."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module}
+
+
+def test_no_other_module_imports_a_library() -> None:
+    """But for the reference kernels, to which all others fall back, and which run here; and for
+    the loops that ESP-NN's latency is counted in, which go by the same geometry."""
+    folder = Path(libraries.__file__).parent
+    others = {p.name for p in folder.iterdir() if (p / "__init__.py").exists()} - {"reference"}
+    assert others >= {"cmsis_nn", "esp_nn"}
+    importers = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for name in others
+        if not path.is_relative_to(folder / name)
+        and any(module.startswith(f"{libraries.__name__}.{name}") for module in imports_of(path))
+    }
+    assert importers == {"cost/families/esp_nn_s3.py"}
+
+
+def test_no_module_compares_the_name_of_a_family_of_kernels() -> None:
+    """What differs between families is in their loops."""
+    named = re.compile("|".join(f'== "{name}"|!= "{name}"' for name in FAMILIES))
+    for path in (PACKAGE / "cost").rglob("*.py"):
+        assert not named.search(path.read_text()), path
 
 
 def test_no_other_module_compares_the_name_of_a_library() -> None:

@@ -21,7 +21,7 @@ from tflm_planner.tflm.kernels.contracts import (
     replay_safe,
     replays,
 )
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
 
 @pytest.fixture(scope="module")

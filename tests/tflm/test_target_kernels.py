@@ -9,7 +9,7 @@ from tflm_planner.model.edit import set_option
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.kernels.contracts import input_overlap_contract
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import load_target
 

@@ -15,8 +15,8 @@ from tests.transforms.test_tile_odd_graphs import Chain
 from tests.transforms.tiled import dialect_of, quick_differences
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
-from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.contracts import input_overlap_contract
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.spelling import (
     Respell,

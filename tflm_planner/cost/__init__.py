@@ -3,7 +3,7 @@
     cost_of(op, target) -> Cost          latency_of(model, target) -> Latency
     cost_of_case(case, target) -> Cost   of an operator that need not exist, for example a tile
 
-`case` says what a cost depends on, `products` and `moves` what kernels do, `profiles` how many
+`case` says what a cost depends on, `families` and `moves` what kernels do, `profiles` how many
 instructions that takes, and `model` adds up. `measured` replaces these by latencies that were
 measured on a device. It must not know passes, plans or the arena.
 """

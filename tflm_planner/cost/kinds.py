@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
-KernelFamily = Literal["reference", "plain", "dsp", "mve", "pie-s3"]
-"""Which kernels run: the reference ones; CMSIS-NN for a core without vector instructions
-(Cortex-M0+, M3), with the DSP extension (M4, M7, M33), or with MVE (M55, M85); ESP-NN on an
-ESP32-S3."""
 Counts = dict[str, int]
 """How often each piece of a kernel's code runs."""
 
@@ -24,3 +19,13 @@ class Work:
     macs: int
     typed: bool = True
     in_place: Counts = field(default_factory=Counts)
+
+
+def times(counts: Counts, factor: int) -> Counts:
+    """What runs `factor` times."""
+    return {name: value * factor for name, value in counts.items()}
+
+
+def ceil_div(count: int, size: int) -> int:
+    """How many pieces of `size` hold `count`, the last one filled up."""
+    return -(-count // size)

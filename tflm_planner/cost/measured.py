@@ -18,8 +18,9 @@ from dataclasses import dataclass, fields
 from statistics import median
 
 from tflm_planner.cost.case import Case, canonical, case_of
+from tflm_planner.cost.families import KernelFamily
 from tflm_planner.cost.fit import fit_path
-from tflm_planner.cost.kinds import Counts, KernelFamily
+from tflm_planner.cost.kinds import Counts
 from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import CALL, DISPATCH, Profile
 from tflm_planner.model.ir import Model, Op

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tflm_planner.cost.case import Case, canonical, case_of
-from tflm_planner.cost.esp_nn_s3 import work_on_s3
-from tflm_planner.cost.kinds import KernelFamily, Work
+from tflm_planner.cost.families import KernelFamily
+from tflm_planner.cost.kinds import Work
 from tflm_planner.cost.loops import turns
 from tflm_planner.cost.measured import (
     Measured,
@@ -27,8 +27,7 @@ from tflm_planner.cost.measured import (
     predict,
     with_source,
 )
-from tflm_planner.cost.moves import MOVES, other
-from tflm_planner.cost.products import PRODUCTS
+from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.options import BODY, CONDITION
@@ -160,11 +159,11 @@ def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
     device = measured_of(target)
     executed = None if device is None or in_place else device.cycles(case)
     if device is not None and executed is not None:
-        macs = work_of(case, device.fitted.family).macs
+        macs = device.fitted.family.work_of(case).macs
         return Cost(round(executed), macs, bytes_read, bytes_written)
     worst, is_known, macs = 0.0, True, 0
     for profile in choice.profiles:
-        work = work_of(case, profile.family)
+        work = profile.family.work_of(case)
         executed, certain = instructions(case, work, profile, in_place)
         worst, is_known, macs = max(worst, executed), is_known and certain, max(macs, work.macs)
     return Cost(round(worst), macs, bytes_read, bytes_written, not (is_known and choice.measured))
@@ -185,19 +184,11 @@ def profile_target(
     exact = {canonical(case): cycles for case, cycles in rows.items()}
 
     def count(case: Case, family: KernelFamily) -> tuple[str, dict[str, int]]:
-        work = work_of(case, family)
+        work = family.work_of(case)
         return key_of(case, work), work.counts
 
     fitted, held_out = fit(list(exact.items()), base, count)
     return with_source(target, Measured(name, measured_on, hertz, exact, fitted, held_out))
-
-
-def work_of(case: Case, family: KernelFamily) -> Work:
-    """What the kernels of `family` do for a case."""
-    if family == "pie-s3":
-        return work_on_s3(case) or work_of(case, "reference")
-    form = PRODUCTS.get(case.kind) or MOVES.get(case.kind)
-    return other(case) if form is None else form(case, family)
 
 
 def key_of(case: Case, work: Work) -> str:

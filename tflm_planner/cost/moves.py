@@ -12,11 +12,8 @@ import math
 from collections.abc import Callable
 
 from tflm_planner.cost.case import Case, Operand
-from tflm_planner.cost.kinds import Counts, KernelFamily, Work
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit)
+from tflm_planner.cost.kinds import Counts, Work, ceil_div
+from tflm_planner.ops.roles import PADS
 
 
 def _copies(runs: int, length: int) -> Counts:
@@ -33,9 +30,12 @@ def _merge(*parts: Counts) -> Counts:
     return total
 
 
-def pointwise(case: Case, family: KernelFamily) -> Work:
-    """One or more operands, element by element; the smaller ones broadcast."""
-    n, wide = case.result.elements, family == "mve"
+def pointwise(case: Case, by_lanes: bool = False) -> Work:
+    """One or more operands, element by element; the smaller ones broadcast.
+
+    by_lanes: by vectors of four elements and more.
+    """
+    n = case.result.elements
     name = "less" if case.kind in _COMPARISONS else case.kind.lower()
     operands = [t for t in case.inputs[:2] if t is not None]
     if len(operands) > 1 and any(t.elements != n for t in operands):
@@ -43,11 +43,15 @@ def pointwise(case: Case, family: KernelFamily) -> Work:
         rows = n // max(1, last)
         name = {"sub": "add", "minimum": "maximum"}.get(name, name)
         name += "_scalar" if min(t.elements for t in operands) <= 1 else "_broadcast"
-        counts = {"element": n, "row": rows, **({"row_lane": rows * _up(last, 4)} if wide else {})}
+        counts = {
+            "element": n,
+            "row": rows,
+            **({"row_lane": rows * ceil_div(last, 4)} if by_lanes else {}),
+        }
     else:
         counts = {"element": n, "four": n // 4}
-        if wide:
-            counts = {"lane": _up(n, 4), "element": n, "lane_16": _up(n, 16)}
+        if by_lanes:
+            counts = {"lane": ceil_div(n, 4), "element": n, "lane_16": ceil_div(n, 16)}
     result_type = case.result.type
     return Work(f"{name}_{result_type}" if result_type != case.data.type else name, counts, 0)
 
@@ -56,7 +60,7 @@ def softmax(case: Case) -> Work:
     """SOFTMAX: rows of depth elements."""
     n, depth = case.data.elements, (case.data.shape or (1,))[-1]
     rows = n // max(1, depth)
-    return Work("softmax", {"element": n, "row": rows, "lane": rows * _up(depth, 4)}, 0)
+    return Work("softmax", {"element": n, "row": rows, "lane": rows * ceil_div(depth, 4)}, 0)
 
 
 def reduction(case: Case) -> Work:
@@ -132,20 +136,29 @@ def split(case: Case) -> Work:
     return Work(case.kind.lower(), counts, 0, in_place=in_place)
 
 
-def pad(case: Case, family: KernelFamily) -> Work:
-    """PAD: copies runs in CMSIS-NN (int8), single elements in the reference kernels."""
-    shape, inner = case.result.last_axes(4), case.data.last_axes(4)
+def pad(case: Case) -> Work:
+    """PAD, PADV2: element by element."""
+    shape = case.result.last_axes(4)
     counts = {"element": case.result.elements, "place": math.prod(shape[:3]),
-              "line": math.prod(shape[:2])}  # fmt: skip
-    if family != "reference" and case.data.type == "int8" and case.kind == "PAD":
-        deep = shape[3] != inner[3]
-        rows = math.prod(inner[:3]) if deep else math.prod(inner[:2])
-        length = inner[3] if deep else inner[3] * inner[2]
-        added = case.result.elements - case.data.elements
-        lines = {"line": math.prod(inner[:2]), "added_4": _up(added, 4), "added_16": _up(added, 16)}
-        return Work("pad_runs", {**lines, **_copies(rows, length)}, 0)
-    counts["kept"] = case.data.elements
+              "line": math.prod(shape[:2]), "kept": case.data.elements}  # fmt: skip
     return Work("pad", counts, 0)
+
+
+def pad_by_runs(case: Case) -> Work | None:
+    """PAD of int8 by runs of bytes; None for other types."""
+    if case.data.type != "int8":
+        return None
+    shape, inner = case.result.last_axes(4), case.data.last_axes(4)
+    deep = shape[3] != inner[3]
+    rows = math.prod(inner[:3]) if deep else math.prod(inner[:2])
+    length = inner[3] if deep else inner[3] * inner[2]
+    added = case.result.elements - case.data.elements
+    lines = {
+        "line": math.prod(inner[:2]),
+        "added_4": ceil_div(added, 4),
+        "added_16": ceil_div(added, 16),
+    }
+    return Work("pad_runs", {**lines, **_copies(rows, length)}, 0)
 
 
 def reshape(case: Case) -> Work:
@@ -181,7 +194,7 @@ def transpose(case: Case) -> Work:
     plane = rows // max(1, (case.result.shape or (1,))[-2:][0])
     counts = {"element": n, "row": rows, "plane": plane}
     if keeps_last_axis:
-        counts["run_16"] = rows * _up(last, 16)
+        counts["run_16"] = rows * ceil_div(last, 16)
     name = "transpose_kept" if keeps_last_axis else "transpose_" + "".join(map(str, order))
     return Work(name, counts, 0)
 
@@ -210,10 +223,6 @@ def fill(case: Case) -> Work:
     return Work(f"fill_{case.result.type}", {"element": case.result.elements}, 0, typed=False)
 
 
-def _for_any_family(form: Callable[[Case], Work]) -> Callable[[Case, KernelFamily], Work]:
-    return lambda case, _: form(case)
-
-
 _COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
 """These kinds share one loop."""
 _ELEMENTWISE = (
@@ -221,7 +230,11 @@ _ELEMENTWISE = (
     "LEAKY_RELU", "ABS", "EXP", "SQRT", "QUANTIZE", "DEQUANTIZE",
 )  # fmt: skip
 
-_SAME_FOR_ALL_FAMILIES: dict[str, Callable[[Case], Work]] = {
+POINTWISE = (*_ELEMENTWISE, *_COMPARISONS)
+"""Kinds whose loops are those of `pointwise`."""
+MOVES: dict[str, Callable[[Case], Work]] = {
+    **dict.fromkeys(POINTWISE, pointwise),
+    **dict.fromkeys(PADS, pad),
     **dict.fromkeys(("FILL", "ZEROS_LIKE"), fill),
     **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), reduction),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), reshape),
@@ -235,9 +248,4 @@ _SAME_FOR_ALL_FAMILIES: dict[str, Callable[[Case], Work]] = {
     "DYNAMIC_UPDATE_SLICE": update,
     "TRANSPOSE": transpose,
 }
-MOVES: dict[str, Callable[[Case, KernelFamily], Work]] = {
-    **{kind: _for_any_family(form) for kind, form in _SAME_FOR_ALL_FAMILIES.items()},
-    **dict.fromkeys((*_ELEMENTWISE, *_COMPARISONS), pointwise),
-    "PAD": pad,
-    "PADV2": pad,
-}
+"""By kind of operator, as the reference kernels do it."""

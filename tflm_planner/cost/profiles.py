@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from tflm_planner.cost.kinds import KernelFamily
+from tflm_planner.cost.families import FAMILIES, KernelFamily
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.target import Target
 
@@ -53,7 +53,7 @@ class Choice:
 def all_profiles() -> Mapping[str, Profile]:
     """The measured profiles by name."""
     return {
-        name: Profile(name, table.pop("family"), table, table.pop("core"))
+        name: Profile(name, FAMILIES[table.pop("family")], table, table.pop("core"))
         for name, table in _tables("instructions.toml").items()
     }
 
@@ -63,7 +63,7 @@ def read_profiles() -> Mapping[str, Profile]:
     """Profiles by name whose constants were counted in sources; measured ones fill the gaps."""
     profiles: dict[str, Profile] = {}
     for name, table in _tables("instructions_read.toml").items():
-        family, others = table.pop("family"), all_profiles()[table.pop("others")]
+        family, others = FAMILIES[table.pop("family")], all_profiles()[table.pop("others")]
         profiles[name] = Profile(name, family, {**others.paths, **table})
     return profiles
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tflm_planner.model.check_operators import check_operands
 from tflm_planner.model.ir import ETHOS_U, Graph, Model, Op, Tensor, quote
-from tflm_planner.model.schema import element_bits, own_options
+from tflm_planner.model.schema import element_bits
 from tflm_planner.support.errors import ModelError
 
 LARGEST_TENSOR = 1 << 31
@@ -33,7 +34,7 @@ def check(model: Model) -> None:
     total = 0
     for graph in model.graphs:
         total += _check_tensors(graph)
-        _check_operators(graph)
+        check_operands(graph)
         _check_order(graph)
     if total >= LARGEST_TENSOR:  # an offset in a plan has 31 bits
         raise ModelError(
@@ -115,53 +116,6 @@ def _check_tensors(graph: Graph) -> int:
         if not t.is_constant:
             total += elements * max(bits, 8) // 8
     return total
-
-
-_SHAPES_OF_OPERATORS = {
-    "CONV_2D": ("Conv2DOptions", True, 2),
-    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", True, 2),
-    "TRANSPOSE_CONV": ("TransposeConvOptions", True, 3),
-    "AVERAGE_POOL_2D": ("Pool2DOptions", True, 1),
-    "MAX_POOL_2D": ("Pool2DOptions", True, 1),
-    "FULLY_CONNECTED": ("FullyConnectedOptions", False, 2),
-    "CONCATENATION": ("ConcatenationOptions", False, 1),
-    "PACK": ("PackOptions", False, 1),
-    "UNPACK": ("UnpackOptions", False, 1),
-    "SVDF": ("SVDFOptions", False, 2),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("UnidirectionalSequenceLSTMOptions", False, 1),
-    "BATCH_MATMUL": ("BatchMatMulOptions", False, 2),
-    "STRIDED_SLICE": ("StridedSliceOptions", False, 4),
-    "SOFTMAX": ("SoftmaxOptions", False, 1),
-    **dict.fromkeys(
-        ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), ("ReducerOptions", False, 2)
-    ),
-}
-"""Kind -> (name of its options, whether they are required, how many of its first operands are
-required)."""
-
-
-def _check_operators(graph: Graph) -> None:
-    """Check that operators have the options of their kind and, if the package uses the meaning of
-    the kind, enough operands."""
-    for i, op in enumerate(graph.ops):
-        options_name, required, least = _SHAPES_OF_OPERATORS.get(op.kind) or (
-            own_options(op.kind),
-            False,
-            0,
-        )
-        if options_name is None:
-            continue
-        actual = op.options.name or "no options"
-        if actual != options_name and (required or not op.options.is_absent):
-            raise ModelError(
-                f"damaged model: operator {i} ({op.label}) has {actual}, not {options_name}"
-            )
-        present = sum(t is not None for t in op.inputs[:least])
-        if present < least or (least and not op.outputs):
-            raise ModelError(
-                f"damaged model: operator {i} ({op.label}) has {present} of the {least} operands "
-                f"that it needs and {len(op.outputs)} results"
-            )
 
 
 def _check_order(graph: Graph) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from tflm_planner.model.flow_rules import branches, loop, start
-from tflm_planner.model.ir import Model, Op, Tensor, quote
+from tflm_planner.model.ir import Graph, Model, Op, Tensor, quote
 from tflm_planner.model.operator_rules import (
     Fault,
     Misfit,
@@ -47,6 +47,7 @@ from tflm_planner.model.operator_rules import (
     transpose,
     unpack,
 )
+from tflm_planner.model.schema import own_options
 from tflm_planner.support.errors import ModelError
 
 _QUANTIZED = frozenset(("int8", "uint8", "int16"))
@@ -71,6 +72,28 @@ _PAIRS = (
 _REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL")
 _STEPS = sizes("strideH", "strideW", "dilationHFactor", "dilationWFactor")
 _POOLS = (ranks(4, 0), sizes("strideH", "strideW", "filterHeight", "filterWidth"), pool)
+
+_OPERANDS = {
+    "CONV_2D": ("Conv2DOptions", True, 2),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", True, 2),
+    "TRANSPOSE_CONV": ("TransposeConvOptions", True, 3),
+    "AVERAGE_POOL_2D": ("Pool2DOptions", True, 1),
+    "MAX_POOL_2D": ("Pool2DOptions", True, 1),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", False, 2),
+    "CONCATENATION": ("ConcatenationOptions", False, 1),
+    "PACK": ("PackOptions", False, 1),
+    "UNPACK": ("UnpackOptions", False, 1),
+    "SVDF": ("SVDFOptions", False, 2),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("UnidirectionalSequenceLSTMOptions", False, 1),
+    "BATCH_MATMUL": ("BatchMatMulOptions", False, 2),
+    "STRIDED_SLICE": ("StridedSliceOptions", False, 4),
+    "SOFTMAX": ("SoftmaxOptions", False, 1),
+    **dict.fromkeys(
+        ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), ("ReducerOptions", False, 2)
+    ),
+}
+"""Kind -> (name of its options, whether they are required, how many of its first operands are
+required)."""
 
 _RULES: dict[str, tuple[Rule, ...]] = {
     **dict.fromkeys(_SINGLES, (at_least(1), same_elements)),
@@ -106,6 +129,30 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "CALL_ONCE": (start,),
 }
 """The rules for each operator kind, in order: later rules rely on earlier ones."""
+
+
+def check_operands(graph: Graph) -> None:
+    """Check that operators carry the options of their kind, and enough operands where their meaning
+    is used."""
+    for i, op in enumerate(graph.ops):
+        options_name, required, least = _OPERANDS.get(op.kind) or (
+            own_options(op.kind),
+            False,
+            0,
+        )
+        if options_name is None:
+            continue
+        actual = op.options.name or "no options"
+        if actual != options_name and (required or not op.options.is_absent):
+            raise ModelError(
+                f"damaged model: operator {i} ({op.label}) has {actual}, not {options_name}"
+            )
+        present = sum(t is not None for t in op.inputs[:least])
+        if present < least or (least and not op.outputs):
+            raise ModelError(
+                f"damaged model: operator {i} ({op.label}) has {present} of the {least} operands "
+                f"that it needs and {len(op.outputs)} results"
+            )
 
 
 def check_operators(model: Model) -> None:

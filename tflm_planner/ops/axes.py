@@ -19,7 +19,7 @@ from tflm_planner.model.options import SAME_PADDING
 from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter, Slide, Stretch
 from tflm_planner.ops.hybrid import is_hybrid
 from tflm_planner.ops.resize import resize_of
-from tflm_planner.ops.roles import SPLITS
+from tflm_planner.ops.roles import PADS, SPLITS
 from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
 
 
@@ -125,7 +125,7 @@ def _element_wise(op: Op) -> AxisMap:
     return AxisMap(tuple(links))
 
 
-def _softmax(op: Op) -> AxisMap:
+def _each_row(op: Op) -> AxisMap:
     """Each row along the last axis is computed separately."""
     last = len(shape_of(op.outputs[0])) - 1
     return AxisMap(tuple(k for k in _element_wise(op).links if k.out_axis != last))
@@ -326,16 +326,18 @@ ELEMENT_WISE = frozenset({
     "QUANTIZE", "DEQUANTIZE", "ABS", "NEG", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "ADD_N",
 })  # fmt: skip
 """Kinds that compute each element from the operands' elements at the same index."""
+ROW_WISE = frozenset({"SOFTMAX"})
+"""Kinds that compute each row along the last axis from that row alone."""
 
 _RULES: dict[str, Callable[[Op], AxisMap]] = {
     **dict.fromkeys(ELEMENT_WISE, _element_wise),
     **dict.fromkeys((*CONVOLUTIONS, *POOLS), _from_window),
-    **dict.fromkeys(("PAD", "PADV2"), _map_of_pad),
+    **dict.fromkeys(PADS, _map_of_pad),
     **dict.fromkeys(SPLITS, _split),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _map_of_reshape),
     **dict.fromkeys(("MEAN", "SUM"), _map_of_reduction),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _map_of_resize),
-    "SOFTMAX": _softmax,
+    **dict.fromkeys(ROW_WISE, _each_row),
     "CONCATENATION": _map_of_concatenation,
     "PACK": _map_of_pack,
     "UNPACK": _map_of_unpack,
@@ -348,7 +350,7 @@ _RULES: dict[str, Callable[[Op], AxisMap]] = {
 }
 
 _OPERANDS = {
-    **dict.fromkeys(("PAD", "PADV2", "SPLIT", "SLICE", "STRIDED_SLICE", "TRANSPOSE"), 2),
+    **dict.fromkeys((*PADS, "SPLIT", "SLICE", "STRIDED_SLICE", "TRANSPOSE"), 2),
     **dict.fromkeys(("MEAN", "SUM", "FULLY_CONNECTED", "BATCH_MATMUL"), 2),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), 2),
     **dict.fromkeys(("SPLIT_V", "TRANSPOSE_CONV"), 3),

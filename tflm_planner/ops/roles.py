@@ -35,3 +35,7 @@ class SplitRoles(NamedTuple):
 
 SPLITS = {"SPLIT": SplitRoles(0, 1), "SPLIT_V": SplitRoles(2, 0)}
 """Kinds whose results are consecutive parts of their data."""
+
+PADS = "PAD", "PADV2"
+"""Kinds that add elements around their data, by a table of how many; PADV2 says which, PAD adds
+zeros."""

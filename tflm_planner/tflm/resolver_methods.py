@@ -6,7 +6,7 @@ named after the operator in the schema; the others are listed. It must not know 
 
 from __future__ import annotations
 
-from tflm_planner.tflm.kernels import builtin_parameters
+from tflm_planner.tflm.kernels.libraries.reference.operators import OPERATORS
 
 _OTHERS = {
     "AVERAGE_POOL_2D": "AddAveragePool2D",
@@ -40,7 +40,7 @@ _CUSTOM = {
     "ethos-u": "AddEthosU",
 }
 """Custom operators that come with TFLM, by their names in the file."""
-BUILTINS = builtin_parameters.BUILTINS - _CUSTOM.keys()
+BUILTINS = OPERATORS.keys() - _CUSTOM.keys()
 """Operators of the schema that TFLM registers."""
 
 

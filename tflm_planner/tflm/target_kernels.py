@@ -11,7 +11,7 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.tflm.kernels import KernelBuild, library_of
 from tflm_planner.tflm.kernels.contracts import OVERLAPPING, InputOverlap, input_overlap_contract
 from tflm_planner.tflm.kernels.forms import operator_form
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.kernels.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load_target
 

@@ -22,9 +22,7 @@ from typing import Any
 
 from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm.kernels import library_names, library_of
-from tflm_planner.tflm.kernels.esp_nn import PLAIN as PLAIN_ESP_NN
-from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
+from tflm_planner.tflm.kernels import libraries_of_chips, library_names, library_of
 from tflm_planner.tflm.target import Board, Target
 
 __all__ = [
@@ -136,18 +134,21 @@ def all_targets() -> Mapping[str, Target]:
     """The built-in targets by id."""
     tables = _read_packaged_targets("targets.toml")
     listed = {k: Target(**v, id=k) for k, v in tables.items()}
-    chips = _read_packaged_targets("esp_chips.toml")
+    chips = _read_packaged_targets("chips.toml")
     return listed | {t.id: t for chip, table in chips.items() for t in _of_chip(chip, table)}
 
 
 def _of_chip(chip: str, table: dict[str, Any]) -> Iterator[Target]:
-    """The targets of one of Espressif's chips: ESP-NN in plain C, and in each release."""
-    keys: dict[str, Any] = {**table, "id": f"{chip}/reference", "kernels": PLAIN_ESP_NN.name}
-    plain = Target(**keys, short_enums=False)
-    yield replace(plain, name=f"{plain.name}, {PLAIN_ESP_NN.title}")
-    for library in esp_nn_libraries():
-        name, kernels = f"{plain.name}, {library.title}", library.name
-        yield replace(plain, id=f"{chip}/{kernels}", name=name, kernels=kernels)
+    """The targets of a chip: one with each library that its family alone runs."""
+    keys = dict(table)
+    name, family = keys.pop("name"), keys.pop("family")
+    for library in libraries_of_chips(family):
+        yield Target(
+            **keys,
+            id=f"{chip}/{library.id_on_chips or library.name}",
+            name=f"{name}, {library.title}",
+            kernels=library.name,
+        )
 
 
 @cache

@@ -24,7 +24,13 @@ from tflm_planner.model.ir import Model, Op
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.transforms.spelling import Spelling, SpellingRefusedError, pixels_of, spell
+from tflm_planner.transforms.spelling import (
+    SPELLABLE,
+    Spelling,
+    SpellingRefusedError,
+    pixels_of,
+    spell,
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class OfferMemo:
     def of(self, model: Model, op: Op, *, rows: bool) -> FormOffers | None:
         """The offers for an operator of the main graph; None if it has no other spelling. rows:
         whether spellings in rows are permitted."""
-        if op.kind != "CONV_2D":
+        if op.kind != SPELLABLE:
             return None
         key = rows, operator_form(op), *(len(t.quantization.scales) for t in op.operands())
         if key not in self._known:

@@ -20,7 +20,7 @@ from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.support.deferred import defer
-from tflm_planner.tflm.kernels.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES
+from tflm_planner.tflm.kernels import transpose_limit
 from tflm_planner.transforms.fold_transpose import is_private
 
 if TYPE_CHECKING:
@@ -30,14 +30,16 @@ else:
 
 
 def collapse_transpose_axes(model: Model) -> list[str]:
-    """Rewrite int8 transpositions to at most four axes; returns a note if there were any."""
-    count = sum(_AxisCollapser(model, graph).merge_all() for graph in model.graphs)
+    """Write transpositions of int8 with few enough axes for every known library; note how many."""
+    limit = transpose_limit()
+    if limit is None:
+        return []
+    count = sum(_AxisCollapser(model, graph, limit.axes).merge_all() for graph in model.graphs)
     if not count:
         return []
     return [
-        f"{count} TRANSPOSE of more than {MAX_TRANSPOSE_AXES} axes made with "
-        f"{MAX_TRANSPOSE_AXES} at most: "
-        "CMSIS-NN leaves the results of others unwritten"
+        f"{count} TRANSPOSE of more than {limit.axes} axes made with {limit.axes} at most: "
+        f"{limit.library} leaves the results of others unwritten"
     ]
 
 
@@ -58,10 +60,10 @@ def collapsed_axes(shape: Sequence[int], order: Sequence[int], most: int) -> lis
 
 class _AxisCollapser:
     """Merges axes of the transpositions of one graph. Equal shapes and orders are stored in one
-    constant, because every listed tensor costs memory."""
+    constant, because every listed tensor costs memory. most: axes that a transposition may have."""
 
-    def __init__(self, model: Model, graph: Graph) -> None:
-        self._model, self._graph = model, graph
+    def __init__(self, model: Model, graph: Graph, most: int) -> None:
+        self._model, self._graph, self._most = model, graph, most
         self._integers: dict[tuple[int, ...], Tensor] = {}
 
     def merge_all(self) -> int:
@@ -75,13 +77,13 @@ class _AxisCollapser:
         """Merge axes of one transposition; False if that is useless or impossible."""
         source, result, order = op.inputs[0], op.outputs[0], integers(op.inputs[1])
         shape = () if source is None else source.shape or ()
-        if source is None or source.type_name != "int8" or len(shape) <= MAX_TRANSPOSE_AXES:
+        if source is None or source.type_name != "int8" or len(shape) <= self._most:
             return False
         if order is None or sorted(order) != list(range(len(shape))) or 0 in shape:
             return False
-        groups = collapsed_axes(shape, order, MAX_TRANSPOSE_AXES)
+        groups = collapsed_axes(shape, order, self._most)
         there = sorted(groups)
-        if len(groups) > MAX_TRANSPOSE_AXES or groups == there:  # equal: only axes of length 1 move
+        if len(groups) > self._most or groups == there:  # equal: only axes of length 1 move
             return False
         maker = self._hidden_maker(op, source)
         if maker is None:

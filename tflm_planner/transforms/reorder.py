@@ -13,7 +13,7 @@ from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import Sharing, has_side_effects, sharings
-from tflm_planner.ops.axes import ELEMENT_WISE
+from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE
 from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm.aliases import ByteClasses, classes_of, is_view
 from tflm_planner.tflm.kernels.contracts import InputOverlap
@@ -186,7 +186,7 @@ def _as_litert_runs(graph: Graph) -> list[list[int]]:
     position = {op: i for i, op in enumerate(graph.ops)}
     before: list[set[int]] = [set() for _ in graph.ops]
     for i, op in enumerate(graph.ops):
-        if op.kind not in ELEMENT_WISE | {"SOFTMAX", "DYNAMIC_UPDATE_SLICE"}:
+        if op.kind not in ELEMENT_WISE | ROW_WISE | {"DYNAMIC_UPDATE_SLICE"}:
             continue
         roots = [root_of[t] for t in op.operands() if t in root_of]
         for j in {position[c] for r in roots for m in members[r] for c in m.consumers}:

@@ -33,6 +33,8 @@ from tflm_planner.ops.window import Window, window_of
 from tflm_planner.transforms.base import RegionResult, TransformRefusedError, apply_regions
 
 SpellingKind = Literal["rows", "dilated"]
+SPELLABLE = "CONV_2D"
+"""The kind of operator that can be spelled otherwise."""
 _DILATION = 2
 _STRIDE = 2
 
@@ -103,7 +105,7 @@ def spell(model: Model, op: Op, spelling: Spelling) -> Op:
 def pixels_of(op: Op) -> int:
     """Number of pixels, over all images, of an operator that can be spelled otherwise; else raises
     SpellingRefusedError."""
-    window = window_of(op) if op.kind == "CONV_2D" else None
+    window = window_of(op) if op.kind == SPELLABLE else None
     if window is None:
         raise SpellingRefusedError(Unspellable.KIND)
     if not _is_plain(window):

@@ -2,9 +2,7 @@
 fetches, scratch, the order in which they read and write, and where they are known to be wrong.
 
     base          the interface: what the rest of the tool asks of a kernel library
-    reference/    TFLM's own kernels, the default for every question
-    cmsis_nn/     CMSIS-NN: only where it differs from the reference
-    esp_nn/       ESP-NN, likewise, release by release
+    libraries/    those that were read: one folder each, found without being named
     conservative  any of the known libraries, and one that nobody has read
     contracts/    from orders of reads and writes to distances at which tensors may overlap
 
@@ -15,12 +13,10 @@ in docs/kernel-libraries.md.
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op
-from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
-from tflm_planner.tflm.kernels.cmsis_nn import CmsisNn
+from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary, TransposeLimit
 from tflm_planner.tflm.kernels.conservative import AnyKernels, UnknownKernels
-from tflm_planner.tflm.kernels.esp_nn import PLAIN as PLAIN_ESP_NN
-from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
-from tflm_planner.tflm.kernels.reference import ReferenceKernels
+from tflm_planner.tflm.kernels.libraries import found_libraries
+from tflm_planner.tflm.kernels.libraries.reference import ReferenceKernels
 from tflm_planner.tflm.target import Target
 
 __all__ = [
@@ -30,9 +26,11 @@ __all__ = [
     "computes_single_row",
     "known_builds",
     "known_libraries",
+    "libraries_of_chips",
     "library_names",
     "library_of",
     "register",
+    "transpose_limit",
 ]
 
 LIBRARIES: dict[str, KernelLibrary] = {}
@@ -60,8 +58,13 @@ def library_names() -> tuple[str, ...]:
 def known_libraries() -> tuple[KernelLibrary, ...]:
     """The libraries that `any` stands for: those whose kernels were read, and that more than one
     family of chips runs; the reference kernels last."""
-    exact = (k for k in LIBRARIES.values() if k.is_exact and k.counts_as_any)
+    exact = (k for k in LIBRARIES.values() if k.is_exact and not k.chips)
     return tuple(sorted(exact, key=lambda library: library.name == ReferenceKernels.name))
+
+
+def libraries_of_chips(family: str) -> tuple[KernelLibrary, ...]:
+    """The libraries that a family of chips alone runs."""
+    return tuple(k for k in LIBRARIES.values() if k.chips == family)
 
 
 def known_builds() -> tuple[KernelBuild, ...]:
@@ -75,9 +78,14 @@ def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
     return all(k.computes_single_row(op, width, out, pad) for k in known_libraries())
 
 
-register(ReferenceKernels())
-register(CmsisNn())
+def transpose_limit() -> TransposeLimit | None:
+    """The strictest of all known libraries (see `KernelLibrary.most_transposed_axes`)."""
+    limits = ((k.most_transposed_axes, k.title) for k in known_libraries())
+    known = (TransposeLimit(axes, title) for axes, title in limits if axes is not None)
+    return min(known, default=None)
+
+
+for _library in found_libraries():
+    register(_library)
 register(AnyKernels(known_libraries))
 register(UnknownKernels(known_libraries))
-for _library in (PLAIN_ESP_NN, *esp_nn_libraries()):
-    register(_library)

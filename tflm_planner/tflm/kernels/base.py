@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS, Window
@@ -43,20 +43,35 @@ class KernelBuild(ABC):
         """How the kernel of `op` moves its data; None for other operators and unknown orders."""
 
 
+class TransposeLimit(NamedTuple):
+    """axes: of int8 tensors that the TRANSPOSE of a library turns. library: its title."""
+
+    axes: int
+    library: str
+
+
 class KernelLibrary(ABC):
     """The kernels that a target runs. Methods that take an operator are called only for operators
     that TFLM registers and whose parameters can be read."""
 
     name: str
     """Its name in target files."""
+    title: str = ""
+    """What people call it."""
+    chips: ClassVar[str] = ""
+    """The family of chips (of tflm/data/chips.toml) that alone runs it: each of them is a target
+    with it, and `any` and `unknown` do not stand for it. Empty where other cores run it too."""
+    id_on_chips: ClassVar[str] = ""
+    """What ids of those targets call it, if not by its name."""
     is_exact: ClassVar[bool] = True
     """Whether its figures are those of kernels that were read; if not, they are upper bounds."""
     is_read: ClassVar[bool] = True
     """Whether its kernels were read at all; if not, a board may need more than any bound."""
-    counts_as_any: ClassVar[bool] = True
-    """Whether `any` and `unknown` include it: false if only a single family of chips runs it."""
     can_be_lean: ClassVar[bool] = True
     """Whether it is known which of its parameters would stay in RAM with the lean library."""
+    most_transposed_axes: ClassVar[int | None] = None
+    """How many axes of int8 tensors its TRANSPOSE turns, if it leaves the result of more unwritten
+    and says nothing; None where it does not."""
     doubt: str = ""
     """Why a board may need more than its figures; empty if they hold."""
 

@@ -267,6 +267,15 @@ SCRATCH: dict[str, Callable[[Op, int], Iterator[int]]] = {
 """Bytes of each scratch request, by operator and pointer width. These raise one of OptionsError."""
 
 
+def scratch_requests(op: Op, pointer: int) -> tuple[int, ...]:
+    """Bytes of each scratch request; none for operators without an entry here.
+
+    Raises one of OptionsError where parameters cannot be read.
+    """
+    rule = SCRATCH.get(op.kind)
+    return () if rule is None else tuple(rule(op, pointer))
+
+
 def crashing_factor(op: Op) -> int | None:
     """A factor of the length of a Fourier transform for which kissfft has no special code. It then
     requests heap memory, gets none under TFLM, and writes to address 0. None if there is no such
@@ -290,7 +299,7 @@ def readable(op: Op) -> bool:
             init(op, 4)
             prepare(op, 4)
         if op.kind in SCRATCH:
-            list(SCRATCH[op.kind](op, 4))
+            scratch_requests(op, 4)
     except OptionsError:
         return False
     return True

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.layout import consecutive_rows
+from tflm_planner.ops.roles import PADS
 from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ else:
 
 
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
-"""Kinds whose result may have another type than their operand, element by element."""
-MOVERS = BETWEEN_TYPES | {"PAD", "PADV2", "GATHER", "TRANSPOSE_CONV"}
-"""Kinds for which `input_overlap_contract` asks a build for a movement."""
+"""The kinds whose result may be of another type than their operand, element by element."""
+MOVERS = BETWEEN_TYPES | {*PADS, "GATHER", "TRANSPOSE_CONV"}
+"""The kinds for which `input_overlap_contract` asks a build for a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """Largest number of axes that the PAD kernels support."""
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}

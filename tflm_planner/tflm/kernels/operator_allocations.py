@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from tflm_planner.model.ir import Op
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels import custom_ops, library_of
-from tflm_planner.tflm.kernels.builtin_parameters import BUILTINS, builtin_parameters_size
+from tflm_planner.tflm.kernels.libraries.reference.operators import OPERATORS as BUILTINS
 from tflm_planner.tflm.kernels.prepare import PersistentAllocation, PrepareStep
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.versions import has_operator
 
-OPERATORS = BUILTINS | custom_ops.REGISTERED
+OPERATORS = BUILTINS.keys() | custom_ops.REGISTERED
 """Every operator that TFLM registers."""
 
 
@@ -57,9 +57,9 @@ def operator_allocations(op: Op, target: Target) -> OperatorAllocations:
             None, custom_ops.init(op, pointer), custom_ops.prepare(op, pointer)
         )
     library = library_of(target)
-    op_data = library.op_data_bytes(op, target)
+    op_data, parameters = library.op_data_bytes(op, target), BUILTINS[op.kind].parameters
     return OperatorAllocations(
-        builtin_parameters_size(op, target),
+        parameters and (parameters.size_on(target), parameters.alignment_on(target)),
         (op_data,) if op_data else (),
         library.prepare_steps(op, target),
     )

@@ -15,10 +15,19 @@ from tflm_planner.ops.window import WINDOWS
 from tflm_planner.tflm.kernels import custom_ops, library_of
 from tflm_planner.tflm.kernels.base import KernelLibrary
 from tflm_planner.tflm.kernels.forms import operator_form
+from tflm_planner.tflm.kernels.libraries.reference import ReferenceKernels
 from tflm_planner.tflm.kernels.operator_allocations import has_entry
-from tflm_planner.tflm.kernels.reference import scratch as reference
 from tflm_planner.tflm.target import Target
 
+_REFERENCE = ReferenceKernels()
+_HOST = Target(
+    id="host",
+    name="this machine",
+    core="x86-64",
+    kernels=_REFERENCE.name,
+    pointer=8,
+    short_enums=False,
+)
 ScratchModel = Callable[[Op], tuple[int, ...]]
 """Bytes of each scratch request of an operator, in order."""
 
@@ -64,11 +73,11 @@ def _requests(op: Op, library: KernelLibrary, target: Target) -> tuple[int, ...]
     return library.scratch_requests(op, target) if has_entry(op) else (assumed_scratch(op),)
 
 
-def reference_scratch(op: Op, *, pointer: int = 8) -> tuple[int, ...]:
-    """Scratch of TFLM's reference kernels; empty for operators that request none."""
+def reference_scratch(op: Op) -> tuple[int, ...]:
+    """Scratch of TFLM's reference kernels on this machine; empty where none is requested."""
     if not op.outputs or not op.operands() or not custom_ops.readable(op):
         return ()
-    return reference.scratch_requests(op, pointer)
+    return _REFERENCE.scratch_requests(op, _HOST)
 
 
 def assumed_scratch(op: Op) -> int:

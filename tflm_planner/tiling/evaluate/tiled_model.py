@@ -17,7 +17,7 @@ from tflm_planner.transforms.dialect import Crop
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.reorder import Reorder
 from tflm_planner.transforms.schedules import Schedule, quick_order
-from tflm_planner.transforms.spelling import Respell, Spelling
+from tflm_planner.transforms.spelling import SPELLABLE, Respell, Spelling
 
 GraphOrders = tuple[tuple[int, ...], ...]
 """For each graph: the positions that its operators had before they were ordered."""
@@ -71,7 +71,7 @@ class TiledModel:
         results = {op.outputs[0] for op in spelled}
         Respell(spellings).apply(copied.model)  # checked when the file is made
         for i, op in enumerate(graph.ops):
-            if op.kind == "CONV_2D" and op not in copied.position:
+            if op.kind == SPELLABLE and op not in copied.position:
                 behind = graph.ops[i + 1].outputs[0] if i + 1 < len(graph.ops) else None
                 result = next((t for t in (op.outputs[0], behind) if t in results), None)
                 if result in by_result:

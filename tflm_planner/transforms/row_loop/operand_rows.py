@@ -17,15 +17,16 @@ import numpy as np
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor, quote
 from tflm_planner.ops import has_side_effects
-from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
+from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, axis_map
 from tflm_planner.ops.axis_rules import Same, Slide
+from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import COLUMNS, ROWS, Window, window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 
 DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
 """Element types that every operator of a loop supports."""
-_BY_ROW = ELEMENT_WISE | {"SOFTMAX", "CONCATENATION", "PAD", "PADV2"}
+_BY_ROW = ELEMENT_WISE | ROW_WISE | {"CONCATENATION", *PADS}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def operand_rows(op: Op) -> list[OperandRows]:
     window = window_of(op)
     if window is not None:
         return [_of_window(op, window)]
-    if op.kind in ("PAD", "PADV2"):
+    if op.kind in PADS:
         return [_of_pad(op)]
     links = {link.operand: link for link in axis_map(op).links_of(ROWS)}
     readings: list[OperandRows] = []

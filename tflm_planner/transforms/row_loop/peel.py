@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
+from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import height, row_elements
@@ -52,7 +53,7 @@ class Unrolled:
     def _compute_rows(self, op: Op, tiles: dict[int, Tensor | None], wanted: Range) -> Tensor:
         draft, out = self._row_ops.draft, op.outputs[0]
         first = tiles.get(0)
-        if op.kind in ("PAD", "PADV2"):
+        if op.kind in PADS:
             assert first is not None
             return first
         computed = draft.tensor(out, out.name, with_rows(out, wanted[1] - wanted[0]))

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.model.quantization import NOT_QUANTIZED, UNIT_SCALE, Quantization
+from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height
@@ -68,7 +69,7 @@ class Turn(ABC):
             tiles = {use.reading.operand: self._tile(use) for use in geometry.uses_of(op)}
             if geometry.backwards:
                 self._carry_on()
-            if op.kind in ("PAD", "PADV2"):
+            if op.kind in PADS:
                 loop_rows[out] = tiles[0]
                 self._carry_on()
                 continue

@@ -18,9 +18,9 @@ from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.number_formats import same_values
 from tflm_planner.model.options import VALID_PADDING
-from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, axis_map, strides_of
+from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, AxisMap, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
-from tflm_planner.ops.roles import SPLITS
+from tflm_planner.ops.roles import PADS, SPLITS
 from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
@@ -296,14 +296,13 @@ def _same_values(operand: Tensor | None, result: Tensor) -> bool:
 
 
 _FORMS: dict[str, Callable[[_Wanted, TileForm], TileForm]] = {
-    **dict.fromkeys(ELEMENT_WISE, _as_it_is),
+    **dict.fromkeys(ELEMENT_WISE | ROW_WISE, _as_it_is),
     **dict.fromkeys(
-        ("SOFTMAX", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
-         "MEAN", "SUM", "PACK"),
+        ("EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED", "MEAN", "SUM", "PACK"),
         _as_it_is,
     ),
     **dict.fromkeys((*CONVOLUTIONS, *POOLS), _window),
-    **dict.fromkeys(("PAD", "PADV2"), _tile_of_pad),
+    **dict.fromkeys(PADS, _tile_of_pad),
     **dict.fromkeys(SPLITS, _split),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "TRANSPOSE_CONV": _transposed_convolution,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops import Sharing, sharings
 from tflm_planner.tflm.kernels.contracts import replays
-from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.target_kernels import TargetKernels
 
 Lost = npt.NDArray[np.bool_]

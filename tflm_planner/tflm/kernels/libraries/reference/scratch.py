@@ -6,31 +6,24 @@ module must not know where scratch is placed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.tflm.kernels import custom_ops
 from tflm_planner.tflm.kernels.operands import element_type
-
-
-def scratch_requests(op: Op, pointer: int) -> tuple[int, ...]:
-    """Bytes of each request, empty ones included. pointer: bytes of a pointer. The operator must
-    have operands and results, and its parameters must be readable."""
-    rule = _RULES.get(op.kind)
-    return () if rule is None else tuple(rule(op, pointer))
+from tflm_planner.tflm.target import Target
 
 
 def _rank(tensor: Tensor) -> int:
     return len(tensor.shape or ())
 
 
-def _unpacked_filter(op: Op, pointer: int) -> Iterator[int]:
+def unpacked_filter(op: Op, target: Target) -> Iterator[int]:
     """int4 filters are unpacked whole (conv_common.cc, depthwise_conv_common.cc)."""
     if element_type(op, 1) == "int4":
         yield op.operands()[1].elements
 
 
-def _mean_or_sum(op: Op, pointer: int) -> Iterator[int]:
+def mean_or_sum(op: Op, target: Target) -> Iterator[int]:
     """reduce_common.cc, PrepareMeanOrSumHelper."""
     data, axes = op.operands()[:2]
     if data.type_name in ("int8", "int16"):
@@ -39,19 +32,21 @@ def _mean_or_sum(op: Op, pointer: int) -> Iterator[int]:
     yield 4 * axes.elements
 
 
-def _other_reduction(op: Op, pointer: int) -> Iterator[int]:
+def other_reduction(op: Op, target: Target) -> Iterator[int]:
     """reduce_common.cc, PrepareMinMaxHelper and PrepareAllHelper."""
     data, axes = op.operands()[:2]
     yield 4 * _rank(data)
     yield 4 * axes.elements
 
 
-def _add_n(op: Op, pointer: int) -> Iterator[int]:
+def add_n(op: Op, target: Target) -> Iterator[int]:
+    """Pointers to the operands."""
     if op.outputs[0].type_name in ("int8", "float32"):
-        yield pointer * len(op.inputs)
+        yield target.pointer * len(op.inputs)
 
 
-def _transpose_conv(op: Op, pointer: int) -> Iterator[int]:
+def transpose_conv(op: Op, target: Target) -> Iterator[int]:
+    """Sums of integers, and a bias of int16 widened."""
     kind, elements = element_type(op, 2), op.outputs[0].elements
     if kind in ("int8", "int16"):
         yield (4 if kind == "int8" else 8) * elements
@@ -59,7 +54,7 @@ def _transpose_conv(op: Op, pointer: int) -> Iterator[int]:
         yield 8 * op.operands()[3].elements
 
 
-def _svdf(op: Op, pointer: int) -> Iterator[int]:
+def svdf(op: Op, target: Target) -> Iterator[int]:
     """svdf_common.cc: filters x batch, and for integers units x batch."""
     data, features = op.operands()[:2]
     batch = (data.shape or (1,))[0]
@@ -80,28 +75,11 @@ def lstm_gate_bytes(op: Op) -> int:
     return (4 if data.type_name == "float32" else 2) * batch * width
 
 
-def _lstm(op: Op, pointer: int) -> Iterator[int]:
+def lstm(op: Op, target: Target) -> Iterator[int]:
     """unidirectional_sequence_lstm.cc: four gate buffers."""
     yield from 4 * [lstm_gate_bytes(op)]
 
 
-def _mirror_pad(op: Op, pointer: int) -> Iterator[int]:
+def mirror_pad(op: Op, target: Target) -> Iterator[int]:
+    """Elements of the operand and of the result along each axis."""
     yield from 2 * [4 * _rank(op.operands()[0])]
-
-
-_RULES: dict[str, Callable[[Op, int], Iterator[int]]] = {
-    "CONV_2D": _unpacked_filter,
-    "DEPTHWISE_CONV_2D": _unpacked_filter,
-    "FULLY_CONNECTED": _unpacked_filter,
-    "MEAN": _mean_or_sum,
-    "SUM": _mean_or_sum,
-    "REDUCE_MAX": _other_reduction,
-    "REDUCE_MIN": _other_reduction,
-    "REDUCE_ALL": _other_reduction,
-    "ADD_N": _add_n,
-    "TRANSPOSE_CONV": _transpose_conv,
-    "SVDF": _svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
-    "MIRROR_PAD": _mirror_pad,
-    **custom_ops.SCRATCH,
-}

@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
-from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
-from tflm_planner.tflm.kernels.cmsis_nn.known_faults import fault_of
-from tflm_planner.tflm.kernels.cmsis_nn.op_data import op_data_bytes, serves
-from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
-    keeps_row_sums,
-    own_allocations,
-)
-from tflm_planner.tflm.kernels.cmsis_nn.scratch import own_scratch_requests
-from tflm_planner.tflm.kernels.cmsis_nn.single_rows import computes_single_row
-from tflm_planner.tflm.kernels.cmsis_nn.temp_tensors import own_temp_tensors
-from tflm_planner.tflm.kernels.reference import ReferenceKernels
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES, fault_of
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.operators import served
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.persistent_allocations import keeps_row_sums
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.single_rows import computes_single_row
+from tflm_planner.tflm.kernels.libraries.reference import ReferenceKernels
+from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.target import Extension, Target
 
 _BUILDS: dict[Extension, KernelBuild] = {"none": PLAIN, "dsp": DSP, "mve": MVE}
@@ -32,11 +28,12 @@ class CmsisNn(ReferenceKernels):
     """CMSIS-NN, which calls the reference kernels for operators that it does not implement."""
 
     name = "cmsis-nn"
+    title = "CMSIS-NN"
+    most_transposed_axes = MAX_TRANSPOSE_AXES
 
-    def op_data_bytes(self, op: Op, target: Target) -> int:
-        """Larger than that of the reference for operators that it implements."""
-        own_bytes = op_data_bytes(op.kind, target)
-        return super().op_data_bytes(op, target) if own_bytes is None else own_bytes
+    def memory_of(self, kind: str, target: Target) -> OperatorMemory:
+        """By version and extension, for the operators that it serves."""
+        return served(kind, target) or super().memory_of(kind, target)
 
     def op_data_key(self, op: Op, target: Target) -> Hashable | None:
         """Sizes of filter and result; None with row sums of the filter, because their address
@@ -45,20 +42,6 @@ class CmsisNn(ReferenceKernels):
         if weights is None or keeps_row_sums(op, target):
             return None
         return weights.shape, op.outputs[0].elements
-
-    def persistent_allocations(self, op: Op, target: Target) -> list[int]:
-        """Row sums with MVE, and no multipliers for convolutions of floats."""
-        return own_allocations(op, target)
-
-    def temp_tensors(self, op: Op, target: Target) -> list[Tensor]:
-        """In another order for convolutions, and twice for average pools."""
-        if not serves(op.kind, target):
-            return super().temp_tensors(op, target)
-        return own_temp_tensors(op)
-
-    def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
-        """Columns of convolutions, row sums, and more, by extension."""
-        return own_scratch_requests(op, target)
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
         """The build for the target's version and its core's extension."""
@@ -88,3 +71,6 @@ class CmsisNn(ReferenceKernels):
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """The profile of the core's extension."""
         return (_PROFILES.get(target.extension, "m3-cmsis"),)
+
+
+LIBRARIES = (CmsisNn(),)

@@ -8,22 +8,20 @@ of August 2022 in the Arduino library. This module must not know where scratch i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import WindowGeometry, low_paddings
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
-from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.persistent_allocations import (
     keeps_row_sums,
     needs_row_sums,
 )
+from tflm_planner.tflm.kernels.libraries.reference.persistent_allocations import runs_as_convolution
+from tflm_planner.tflm.kernels.libraries.reference.scratch import lstm_gate_bytes
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import scratch as reference
-from tflm_planner.tflm.kernels.reference.persistent_allocations import runs_as_convolution
-from tflm_planner.tflm.kernels.reference.scratch import lstm_gate_bytes
 from tflm_planner.tflm.target import Target
 
 _MVE_DEPTHWISE_CHANNELS = 124
@@ -33,15 +31,6 @@ than this."""
 _REVERSE_ABOVE = 16
 """A transposed convolution with more input channels runs as a convolution with a reversed
 filter."""
-
-
-def own_scratch_requests(op: Op, target: Target) -> tuple[int, ...]:
-    """Bytes of each request, empty ones included. The operator has operands and results, and its
-    parameters can be read."""
-    rule = _RULES.get(op.kind) if serves(op.kind, target) else None
-    if rule is None:
-        return reference.scratch_requests(op, target.pointer)
-    return tuple(rule(op, target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +84,8 @@ def _shape_of_rank_4(tensor: Tensor) -> tuple[int, int, int, int]:
     return (shape[0], shape[1], shape[2], shape[3]) if len(shape) == 4 else (0, 0, 0, 0)
 
 
-def _convolution(op: Op, target: Target) -> Iterator[int]:
+def convolution(op: Op, target: Target) -> Iterator[int]:
+    """Columns of int8 and int16."""
     window = _window(op)
     if window is None:
         return
@@ -149,7 +139,8 @@ def _convolution_s16(window: _FilterWindow, target: Target) -> int:
     return 8 * align_up(window.column, 8) if target.extension == "mve" else 4 * window.column
 
 
-def _depthwise(op: Op, target: Target) -> Iterator[int]:
+def depthwise(op: Op, target: Target) -> Iterator[int]:
+    """Columns of int8, where the fast kernels run."""
     window = _window(op)
     if window is None:
         return
@@ -189,12 +180,14 @@ def _is_optimised_depthwise(window: _FilterWindow) -> bool:
     return window.channels[0] == window.channels[1] and window.batch == 1 and window.undilated
 
 
-def _average_pool(op: Op, target: Target) -> Iterator[int]:
+def average_pool(op: Op, target: Target) -> Iterator[int]:
+    """Sums of a pixel, with the DSP extension."""
     if element_type(op) in ("int8", "int16") and target.extension == "dsp":
         yield 4 * (op.operands()[0].shape or (1,))[-1]
 
 
-def _fully_connected(op: Op, target: Target) -> Iterator[int]:
+def fully_connected(op: Op, target: Target) -> Iterator[int]:
+    """One scale spread over all channels, or row sums that may not be persistent."""
     int8 = element_type(op) == "int8" and element_type(op, 1) != "int4"
     if not int8 or target.is_arduino_2023:
         return
@@ -207,14 +200,15 @@ def _fully_connected(op: Op, target: Target) -> Iterator[int]:
         yield 4 * channels
 
 
-def _batch_matmul(op: Op, target: Target) -> Iterator[int]:
+def batch_matmul(op: Op, target: Target) -> Iterator[int]:
     """The output's last dimension counts as the number of row sums."""
     if element_type(op) == "int8" and target.extension == "mve":
         shape = op.outputs[0].shape or (1,)
         yield 4 * shape[-1]
 
 
-def _transpose_conv(op: Op, target: Target) -> Iterator[int]:
+def transpose_conv(op: Op, target: Target) -> Iterator[int]:
+    """Rows of sums, or columns and a reversed filter."""
     kind, result = element_type(op, 2), op.outputs[0]
     weights, data = op.inputs[1], op.inputs[2]
     if kind == "int16":
@@ -238,7 +232,7 @@ def _transpose_conv(op: Op, target: Target) -> Iterator[int]:
         yield 0
 
 
-def _svdf(op: Op, target: Target) -> Iterator[int]:
+def svdf(op: Op, target: Target) -> Iterator[int]:
     """As the reference kernel; with MVE also row sums, if they may not be persistent."""
     data, features = op.operands()[:2]
     batch, filters = (data.shape or (1,))[0], (features.shape or (1,))[0]
@@ -249,18 +243,6 @@ def _svdf(op: Op, target: Target) -> Iterator[int]:
             yield 4 * filters
 
 
-def _lstm(op: Op, target: Target) -> Iterator[int]:
+def lstm(op: Op, target: Target) -> Iterator[int]:
+    """Buffers of gates: three for integers, four for floats."""
     yield from (4 if element_type(op) == "float32" else 3) * [lstm_gate_bytes(op)]
-
-
-_RULES: dict[str, Callable[[Op, Target], Iterator[int]]] = {
-    "CONV_2D": _convolution,
-    "DEPTHWISE_CONV_2D": _depthwise,
-    "AVERAGE_POOL_2D": _average_pool,
-    "FULLY_CONNECTED": _fully_connected,
-    "BATCH_MATMUL": _batch_matmul,
-    "TRANSPOSE_CONV": _transpose_conv,
-    "SVDF": _svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
-}
-"""Operators whose CMSIS-NN kernel requests scratch that differs from the reference kernel's."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.data_movement import Movement, padding_movement
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import REFERENCE
 
 _COLUMNS_2 = AccessOrder("arm_convolve", pixels=2, chunk=None)
 _COLUMNS_4 = AccessOrder("arm_convolve (MVE)", pixels=4, chunk=None)
@@ -57,7 +58,7 @@ class CmsisNnBuild(KernelBuild):
         """int8 PAD is copied by rows (arm_pad_s8), all else as by the reference kernels."""
         if op.kind == "TRANSPOSE_CONV" or len(op.outputs) != 1:
             return None
-        if op.kind in ("PAD", "PADV2"):
+        if op.kind in PADS:
             return padding_movement(op, by_rows=element_type(op) == "int8")
         return REFERENCE.movement_of(op)
 

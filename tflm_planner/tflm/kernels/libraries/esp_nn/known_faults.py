@@ -29,7 +29,7 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import window_of
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.esp_nn.releases import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     FC_TAKES_ANY_ADDRESS,
     S3_COUNTS_ALIGNED_COPIES,
     S3_PADS_BY_NEED,
@@ -37,7 +37,7 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     Release,
     spell,
 )
-from tflm_planner.tflm.kernels.esp_nn.scratch import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
     ConvShape,
     copies_windows,
     geometry_of,
@@ -62,19 +62,19 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
     is known."""
     if element_type(op) != "int8" or element_type(op, 1) == "int4":
         return None
-    if op.kind == "SOFTMAX":
-        return _softmax_fault(op, release)
+    if (width := softmax_width(op)) is not None:
+        return _softmax_fault(op, width, release)
     if op.kind == "FULLY_CONNECTED" and target.extension == "pie-s3":
         mended = release >= FC_TAKES_ANY_ADDRESS
         return None if mended else _fully_connected_fault(op, release)
     geometry, window = geometry_of(op), window_of(op)
     if geometry is None or window is None or not window.undilated:
         return None
-    if op.kind == "CONV_2D" and window.groups > 1:
+    if not geometry.depthwise and window.groups > 1:
         return _GROUPS
     if target.extension != "pie-s3":
         return None
-    if op.kind == "DEPTHWISE_CONV_2D":
+    if geometry.depthwise:
         return _depthwise_fault(geometry, release)
     return _convolution_fault(geometry, release)
 
@@ -82,16 +82,18 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
 def groups_fault_of(op: Op) -> str | None:
     """Why `op`, a grouped convolution, is wrong in every release; None for other operators, and for
     those that the reference kernel computes."""
-    window = window_of(op) if op.kind == "CONV_2D" else None
-    if window is None or window.groups == 1 or not window.undilated:
+    geometry, window = geometry_of(op), window_of(op)
+    if geometry is None or geometry.depthwise or window is None:
+        return None
+    if window.groups == 1 or not window.undilated:
         return None
     by_reference = element_type(op) != "int8" or element_type(op, 1) == "int4"
     return None if by_reference else _GROUPS
 
 
-def _softmax_fault(op: Op, release: Release) -> str | None:
+def _softmax_fault(op: Op, width: int, release: Release) -> str | None:
     data = op.operands()[0]
-    if op.outputs[0].type_name != "int8" or dimension(data, -1) <= softmax_width(op):
+    if op.outputs[0].type_name != "int8" or dimension(data, -1) <= width:
         return None
     return (
         f"ESP-NN {spell(release)} asks for scratch by the second dimension and writes it by the "

@@ -8,10 +8,10 @@
     dense       16 products at once; weights are summed for every row
     add, mul    eight elements at once
 
-Work on the whole filter at every call is repeated in every tile of rows: it counts as `weight`.
-Read from espressif/esp-nn d45b843 (1.2.3); the cost of each loop body is in
-data/instructions_read.toml. Other operators, types and dilated windows run as TFLM's reference
-kernels do. This module must not know constants.
+What a call does to its whole filter is what a tile in rows pays again: it counts as `weight`.
+Read from espressif/esp-nn d45b843 (1.2.3); what a body costs stands in data/instructions_read.toml.
+Other operators, types and dilated windows run as TFLM's reference kernels do; so, here, do pools
+and SOFTMAX, which run seldom. This module must not know constants.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tflm_planner.cost.case import Case
+from tflm_planner.cost.families.base import KernelFamily
+from tflm_planner.cost.families.reference import REFERENCE
 from tflm_planner.cost.kinds import Counts, Work
 from tflm_planner.cost.windows import WindowCounts, window_counts
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.esp_nn.scratch import ConvShape, copies_windows
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import ConvShape, copies_windows
 
 _LANES = 16
 _HALF = 8
 """Pixels, or int16 channels, that a kernel handles at a time."""
 
 
-def work_on_s3(case: Case) -> Work | None:
+def _work(case: Case) -> Work | None:
     """What ESP-NN's own kernel does for a case; None where the reference kernel runs."""
-    form = _KERNELS.get(case.kind)
     weights = case.operand(1)
-    if form is None or case.data.type != "int8" or (weights and weights.type != "int8"):
+    if case.data.type != "int8" or (weights and weights.type != "int8"):
         return None
-    return form(case)
+    return _KERNELS[case.kind](case)
 
 
 def _conv(case: Case) -> Work | None:
@@ -184,4 +185,5 @@ _KERNELS: dict[str, Callable[[Case], Work | None]] = {
     "ADD": _elementwise,
     "MUL": _elementwise,
 }
-"""Kinds with kernels of their own that run often; pools and SOFTMAX count as in the reference."""
+PIE_S3 = KernelFamily("pie-s3", dict.fromkeys(_KERNELS, _work), REFERENCE)
+"""ESP-NN on an ESP32-S3."""

@@ -14,20 +14,22 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
-from tflm_planner.tflm.kernels.esp_nn.known_faults import fault_of, groups_fault_of
-from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spell
-from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests, part_scratch_requests
+from tflm_planner.tflm.kernels.libraries.esp_nn.access_orders import EspNnBuild
+from tflm_planner.tflm.kernels.libraries.esp_nn.known_faults import fault_of, groups_fault_of
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import NEWEST, RELEASES, Release, spell
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
+    INDEX_BYTES,
+    own_scratch_requests,
+    part_scratch_requests,
+    softmax_width,
+)
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.target import Target
 
-__all__ = ["PLAIN", "EspNn", "libraries"]
+__all__ = ["LIBRARIES", "EspNn", "PlainEspNn"]
 
 _NAME = "esp-nn"
-_INDEX_BYTES = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 4, "SOFTMAX": 8}
-"""Bytes that the index of a scratch buffer adds to OpData; that of SOFTMAX, which has doubles, is
-padded to a multiple of eight."""
 _MOST_ELEMENTS = 0xFFFF
 """Largest size along an axis: ESP-NN stores it in 16 bits."""
 
@@ -37,12 +39,13 @@ class PlainEspNn(ReferenceKernels):
 
     name = f"{_NAME}-ansi"
     title = "ESP-NN in plain C (CONFIG_NN_ANSI_C)"
-    counts_as_any = False
+    chips = "espressif"
+    id_on_chips = "reference"
     can_be_lean = False
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """With the index of a scratch buffer for convolutions and SOFTMAX."""
-        return super().op_data_bytes(op, target) + _INDEX_BYTES.get(op.kind, 0)
+        return super().op_data_bytes(op, target) + INDEX_BYTES.get(op.kind, 0)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
         """No builds: plans for `any` or `unknown` libraries do not include ESP-NN's."""
@@ -55,6 +58,8 @@ class PlainEspNn(ReferenceKernels):
 
 class EspNn(PlainEspNn):
     """One release of ESP-NN; without a release, what a build gets that does not name one."""
+
+    id_on_chips = ""
 
     def __init__(self, release: Release | None) -> None:
         self.release = release or NEWEST
@@ -70,7 +75,8 @@ class EspNn(PlainEspNn):
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """After the reference's own: copies of filter and input, by chip and release."""
-        return own_scratch_requests(op, target, self.release)
+        common = super().scratch_requests(op, target)  # int4: the unpacked filter is first
+        return (*common, *own_scratch_requests(op, target, self.release))
 
     def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
         """Fewer channels need less of the filter, fewer rows less of the input."""
@@ -98,15 +104,11 @@ class EspNn(PlainEspNn):
         if element_type(op) != "int8":
             return None
         shape = op.operands()[0].shape or ()
-        if op.kind == "SOFTMAX" and len(shape) < 2:
+        if softmax_width(op) is not None and len(shape) < 2:
             return "ESP-NN asks for scratch by a second dimension, which this tensor lacks"
         large = op.kind in CONVOLUTIONS and max(shape, default=0) > _MOST_ELEMENTS
         return "ESP-NN keeps its dimensions in 16 bits, which are too few" if large else None
 
 
-def libraries() -> tuple[EspNn, ...]:
-    """One library for each release that was read, and one for builds that name no release."""
-    return tuple(map(EspNn, (None, *RELEASES)))
-
-
-PLAIN = PlainEspNn()
+LIBRARIES = (PlainEspNn(), *map(EspNn, (None, *RELEASES)))
+"""In plain C; in a release that is not named; in each that was read."""

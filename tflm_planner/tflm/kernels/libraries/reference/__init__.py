@@ -6,7 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import Window
+from tflm_planner.tflm.kernels import custom_ops
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
 from tflm_planner.tflm.kernels.data_movement import (
@@ -17,11 +19,9 @@ from tflm_planner.tflm.kernels.data_movement import (
     retyping_movement,
     transpose_conv_movement,
 )
+from tflm_planner.tflm.kernels.libraries.reference.operators import OPERATORS
+from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.kernels.prepare import Keeps
-from tflm_planner.tflm.kernels.reference.op_data import op_data_bytes
-from tflm_planner.tflm.kernels.reference.persistent_allocations import persistent_allocations
-from tflm_planner.tflm.kernels.reference.scratch import scratch_requests
-from tflm_planner.tflm.kernels.reference.temp_tensors import KEPT_AFTER_LAST_FETCH, temp_tensors
 from tflm_planner.tflm.target import Target
 
 
@@ -37,7 +37,7 @@ class ReferenceBuild(KernelBuild):
         """PAD goes element by element, GATHER row by row, TRANSPOSE_CONV sums in scratch."""
         if len(op.outputs) != 1:
             return None
-        if op.kind in ("PAD", "PADV2"):
+        if op.kind in PADS:
             return padding_movement(op, by_rows=False)
         if op.kind == "GATHER":
             return gather_movement(op)
@@ -47,6 +47,7 @@ class ReferenceBuild(KernelBuild):
 
 
 REFERENCE = ReferenceBuild("reference")
+_NOTHING = OperatorMemory()
 
 
 class ReferenceKernels(KernelLibrary):
@@ -54,9 +55,13 @@ class ReferenceKernels(KernelLibrary):
 
     name = "reference"
 
+    def memory_of(self, kind: str, target: Target) -> OperatorMemory:
+        """What operators of a kind take; libraries that serve some of them answer for these."""
+        return OPERATORS.get(kind, _NOTHING)
+
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """Depends on operator, pointer width and whether the kernels can decompress."""
-        return op_data_bytes(op.kind, target)
+        return self.memory_of(op.kind, target).op_data_bytes(target)
 
     def op_data_key(self, op: Op, target: Target) -> Hashable | None:
         """Empty: OpData contains quantisation only."""
@@ -64,19 +69,22 @@ class ReferenceKernels(KernelLibrary):
 
     def persistent_allocations(self, op: Op, target: Target) -> list[int]:
         """Multipliers, tables, copies of shapes."""
-        return persistent_allocations(op, target)
+        return self.memory_of(op.kind, target).persistent_allocations(op, target)
 
     def temp_tensors(self, op: Op, target: Target) -> list[Tensor]:
         """The same on every core."""
-        return temp_tensors(op)
+        return self.memory_of(op.kind, target).temp_tensors(op)
 
     def kept_after_last_fetch(self, op: Op) -> Keeps | None:
         """From a table by kind of operator."""
-        return KEPT_AFTER_LAST_FETCH.get(op.kind)
+        return OPERATORS.get(op.kind, _NOTHING).keeps
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """The same on every core, except for the width of pointers."""
-        return scratch_requests(op, target.pointer)
+        memory = self.memory_of(op.kind, target)
+        return memory.scratch_requests(op, target) or custom_ops.scratch_requests(
+            op, target.pointer
+        )
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
         """The one build of the reference kernels."""
@@ -101,3 +109,6 @@ class ReferenceKernels(KernelLibrary):
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """The profile that was measured on a Cortex-M4."""
         return ("m4-ref",)
+
+
+LIBRARIES = (ReferenceKernels(),)

@@ -24,14 +24,14 @@ from tflm_planner.ops.window import CONVOLUTIONS, Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.data_movement import Movement
-from tflm_planner.tflm.kernels.esp_nn.releases import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     ODD_DEPTHS_UNCOPIED,
     S3_COUNTS_ALIGNED_COPIES,
     Release,
 )
-from tflm_planner.tflm.kernels.esp_nn.scratch import ConvShape, geometry_of
+from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import ConvShape, geometry_of
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.target import Extension
 
 
@@ -52,7 +52,7 @@ class EspNnBuild(KernelBuild):
         if self.extension != "pie-s3" or geometry is None:
             return None
         is_safe = _depthwise_reads_ahead if window.depthwise else _convolution_reads_no_later
-        if op.kind == "CONV_2D" and window.groups > 1:
+        if not geometry.depthwise and window.groups > 1:
             return None
         return (ELEMENTWISE,) if is_safe(geometry, self.release) else None
 

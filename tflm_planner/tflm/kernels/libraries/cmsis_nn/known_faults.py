@@ -15,15 +15,19 @@ their axes are merged (`transforms.collapse_axes`). This module must not know pl
 
 from __future__ import annotations
 
+from datetime import date
+
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import window_of
-from tflm_planner.tflm.kernels.cmsis_nn.single_rows import computes_single_row
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.single_rows import computes_single_row
 from tflm_planner.tflm.target import Target
-from tflm_planner.tflm.versions import can
+from tflm_planner.tflm.versions import day_of
 
 MAX_TRANSPOSE_AXES = 4
 """Largest number of dimensions that arm_transpose_s8 supports."""
+_TRANSPOSES_SINCE = date(2025, 3, 20)
+"""The day on which TRANSPOSE of int8 went to CMSIS-NN (tflite-micro 392b78f2f)."""
 
 
 def fault_of(op: Op, target: Target) -> str | None:
@@ -54,7 +58,7 @@ def fault_of(op: Op, target: Target) -> str | None:
 def _is_transposed_by_cmsis_nn(op: Op, target: Target) -> bool:
     if op.kind != "TRANSPOSE" or not op.inputs or op.inputs[0] is None:
         return False
-    return op.inputs[0].type_name == "int8" and can(target, "transposes_by_cmsis_nn")
+    return op.inputs[0].type_name == "int8" and day_of(target) >= _TRANSPOSES_SINCE
 
 
 def _keeps_order(op: Op) -> bool:

@@ -7,33 +7,23 @@ and of the Arduino library of 2023. This module must not know addresses.
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op
-from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
+from tflm_planner.tflm.kernels.libraries.reference import persistent_allocations as reference
+from tflm_planner.tflm.kernels.libraries.reference.persistent_allocations import runs_as_convolution
 from tflm_planner.tflm.kernels.operands import dimension, element_type
-from tflm_planner.tflm.kernels.reference.persistent_allocations import (
-    Rule,
-    batch_matmul_parts,
-    persistent_allocations,
-    runs_as_convolution,
-)
+from tflm_planner.tflm.kernels.operator_memory import PersistentRule
 from tflm_planner.tflm.target import Target
 
 
-def own_allocations(op: Op, target: Target) -> list[int]:
-    """Bytes of each persistent allocation of Prepare, in order. The operator has operands and
-    results."""
-    rule = _RULES.get(op.kind, persistent_allocations) if serves(op.kind, target) else None
-    return (rule or persistent_allocations)(op, target)
-
-
-def _convolution(op: Op, target: Target) -> list[int]:
+def convolution(axis: int) -> PersistentRule:
     """Unlike the reference kernels, these allocate no multipliers for floats."""
-    return [] if element_type(op) == "float32" else persistent_allocations(op, target)
+    of_integers = reference.each_channel(axis)
+    return lambda op, target: [] if element_type(op) == "float32" else of_integers(op, target)
 
 
-def _fully_connected(op: Op, target: Target) -> list[int]:
+def fully_connected(op: Op, target: Target) -> list[int]:
     """Row sums of the filter, after what the reference keeps."""
     sums = [4 * dimension(op.outputs[0], -1)] if keeps_row_sums(op, target) else []
-    return persistent_allocations(op, target) + sums
+    return reference.fully_connected(op, target) + sums
 
 
 def keeps_row_sums(op: Op, target: Target) -> bool:
@@ -58,31 +48,22 @@ def needs_row_sums(op: Op, target: Target) -> bool:
     return target.extension == "mve" and int8 and not runs_as_convolution(op)
 
 
-def _batch_matmul(op: Op, target: Target) -> list[int]:
-    quantized, copies, output = batch_matmul_parts(op, target)
+def batch_matmul(op: Op, target: Target) -> list[int]:
+    """Parameters last."""
+    quantized, copies, output = reference.batch_matmul_parts(op, target)
     return copies + output + quantized
 
 
-def _svdf(op: Op, target: Target) -> list[int]:
+def svdf(op: Op, target: Target) -> list[int]:
     """Row sums of the features, with MVE."""
     features = op.inputs[1]
     sums = element_type(op) == "int8" and target.extension == "mve" and target.optimized == "speed"
     return [4 * dimension(features, 0)] if sums and features is not None else []
 
 
-def _lstm(op: Op, target: Target) -> list[int]:
+def lstm(op: Op, target: Target) -> list[int]:
     """Biases and weight sums of four gates combined, for input and hidden state."""
     state = op.inputs[18] if len(op.inputs) > 18 else None
     if state is None or element_type(op) not in ("int8", "int16"):
         return []
     return 8 * [(4 if element_type(op) == "int8" else 8) * dimension(state, -1)]
-
-
-_RULES: dict[str, Rule] = {
-    "CONV_2D": _convolution,
-    "DEPTHWISE_CONV_2D": _convolution,
-    "FULLY_CONNECTED": _fully_connected,
-    "BATCH_MATMUL": _batch_matmul,
-    "SVDF": _svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
-}

@@ -11,14 +11,14 @@ with the library's own functions. This module must not know where scratch is pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import CONVOLUTIONS, low_paddings
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.esp_nn.releases import (
+from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     P4_HAS_OWN_PATHS,
     S3_COUNTS_ALIGNED_COPIES,
     S3_PADS_BY_NEED,
@@ -27,7 +27,6 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     Release,
 )
 from tflm_planner.tflm.kernels.operands import dimension, element_type
-from tflm_planner.tflm.kernels.reference import scratch as reference
 from tflm_planner.tflm.target import Extension, Target
 
 _LANES = 16
@@ -55,6 +54,7 @@ class ConvShape:
     depth: int
     channels: int
     multiplier: int = 1
+    depthwise: bool = False
 
     @property
     def pointwise(self) -> bool:
@@ -100,13 +100,14 @@ class ConvShape:
 
 
 def own_scratch_requests(op: Op, target: Target, release: Release) -> tuple[int, ...]:
-    """Bytes of each request, empty ones included. The operator has operands and results, and its
-    parameters can be read."""
-    common = reference.scratch_requests(op, target.pointer)  # int4: the unpacked filter is first
-    if op.kind == "SOFTMAX":
-        return (*common, *_softmax(op))
-    size = _size(op, target, release, geometry_of(op))
-    return (*common, size) if size else common
+    """Bytes of each request behind those of the reference kernel.
+
+    The operator has operands and results, and its parameters can be read.
+    """
+    width = softmax_width(op)
+    geometry = geometry_of(op) if width is None else None
+    size = _softmax(op, width) if width is not None else _size(op, target, release, geometry)
+    return (size,) if size else ()
 
 
 def part_scratch_requests(
@@ -117,22 +118,22 @@ def part_scratch_requests(
     geometry = geometry_of(op)
     if geometry is None or element_type(op, 1) == "int4":
         return None
-    return (_size(op, target, release, _part_of(geometry, op.kind, axis, size)),)
+    return (_size(op, target, release, _part_of(geometry, axis, size)),)
 
 
 def _size(op: Op, target: Target, release: Release, geometry: ConvShape | None) -> int:
-    size_of = _SIZES.get((op.kind, target.extension))
-    if size_of is None or geometry is None or element_type(op) != "int8":
+    if geometry is None or element_type(op) != "int8":
         return 0
-    return max(size_of(geometry, release), 0)
+    size_of = _SIZES.get((target.extension, geometry.depthwise))
+    return 0 if size_of is None else max(size_of(geometry, release), 0)
 
 
-def _part_of(g: ConvShape, kind: str, axis: int, size: int) -> ConvShape:
+def _part_of(g: ConvShape, axis: int, size: int) -> ConvShape:
     """A convolution that computes only `size` channels, rows or columns, with the same padding."""
     if axis == 0:
         return g
     if axis == 3:
-        depth = size // g.multiplier if kind == "DEPTHWISE_CONV_2D" and g.multiplier else g.depth
+        depth = size // g.multiplier if g.depthwise and g.multiplier else g.depth
         return replace(g, channels=size, depth=depth)
     along = axis - 1
     image, output = list(g.image), list(g.output)
@@ -141,16 +142,20 @@ def _part_of(g: ConvShape, kind: str, axis: int, size: int) -> ConvShape:
     return replace(g, image=(image[0], image[1]), output=(output[0], output[1]))
 
 
-def _softmax(op: Op) -> Iterator[int]:
+def _softmax(op: Op, width: int) -> int:
     """Four bytes for each element along the second dimension, even if it is not the last one."""
     data, result = op.operands()[0], op.outputs[0]
-    if data.type_name == result.type_name == "int8" and (width := 4 * softmax_width(op)) > 0:
-        yield width
+    return 4 * width if data.type_name == result.type_name == "int8" else 0
 
 
-def softmax_width(op: Op) -> int:
-    """The length of a row as ESP-NN's Prepare takes it: the second dimension. For a tensor of one
-    dimension it reads whatever follows in the file; the tensor's length is assumed here."""
+def softmax_width(op: Op) -> int | None:
+    """What Prepare of SOFTMAX takes for the length of a row; None for other operators.
+
+    It is the second dimension. Of a tensor of one dimension Prepare reads what follows in the
+    file; the tensor's length is assumed then.
+    """
+    if op.kind != "SOFTMAX":
+        return None
     data = op.operands()[0]
     return dimension(data, 1 if len(data.shape or ()) > 1 else 0)
 
@@ -168,7 +173,7 @@ def geometry_of(op: Op) -> ConvShape | None:
     return ConvShape(
         (image[0], image[1]), (output[0], output[1]), (kernel[0], kernel[1]), stride,
         low_paddings(image, kernel, stride, options.dilation, is_valid),
-        depth, channels, options.depth_multiplier,
+        depth, channels, options.depth_multiplier, depthwise=op.kind == "DEPTHWISE_CONV_2D",
     )  # fmt: skip
 
 
@@ -304,9 +309,12 @@ def _p4_tile(g: ConvShape) -> int:
     return ((rows - 1) * g.stride[0] + g.kernel[0] + 2 * g.pad[0]) * row + filters
 
 
-_SIZES: dict[tuple[str, Extension], Callable[[ConvShape, Release], int]] = {
-    ("CONV_2D", "pie-s3"): s3_convolution,
-    ("DEPTHWISE_CONV_2D", "pie-s3"): s3_depthwise,
-    ("CONV_2D", "pie-p4"): p4_convolution,
+_SIZES: dict[tuple[Extension, bool], Callable[[ConvShape, Release], int]] = {
+    ("pie-s3", False): s3_convolution,
+    ("pie-s3", True): s3_depthwise,
+    ("pie-p4", False): p4_convolution,
 }
-"""Kinds of operators and chips with scratch requests of their own."""
+"""By the chip that asks for scratch, and whether the convolution is depthwise."""
+INDEX_BYTES = {**dict.fromkeys(CONVOLUTIONS, 4), "SOFTMAX": 8}
+"""Bytes that the index of a scratch buffer adds to OpData; that of SOFTMAX, which has doubles, is
+padded to a multiple of eight."""

@@ -7,26 +7,15 @@ Prepare fetches in between (`temp_tensors`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.schema import element_bits
 from tflm_planner.tflm.kernels.operands import dimension, dims_bytes, element_type
+from tflm_planner.tflm.kernels.operator_memory import PersistentRule
 from tflm_planner.tflm.kernels.prepare import scale_count_of
 from tflm_planner.tflm.target import Target
 
-Rule = Callable[[Op, Target], list[int]]
-"""Operator, target -> bytes of each allocation."""
 
-
-def persistent_allocations(op: Op, target: Target) -> list[int]:
-    """Bytes of each persistent allocation of Prepare, in order. The operator has operands and
-    results."""
-    rule = _RULES.get(op.kind)
-    return [] if rule is None else rule(op, target)
-
-
-def _conv(axis: int) -> Rule:
+def each_channel(axis: int) -> PersistentRule:
     """Multiplier and shift of every channel; channels lie along an axis of the filter."""
 
     def rule(op: Op, target: Target) -> list[int]:
@@ -36,7 +25,7 @@ def _conv(axis: int) -> Rule:
     return rule
 
 
-def _fully_connected(op: Op, target: Target) -> list[int]:
+def fully_connected(op: Op, target: Target) -> list[int]:
     """Multiplier and shift of every channel, if the filter has a scale for each. The Arduino
     library of 2023 has only CMSIS-NN's kernel, which repeats a single scale for a 1x1
     convolution."""
@@ -55,7 +44,8 @@ def runs_as_convolution(op: Op) -> bool:
     return len(op.outputs[0].shape or ()) > 2 and depth % 4 == 0
 
 
-def _batch_matmul(op: Op, target: Target) -> list[int]:
+def batch_matmul(op: Op, target: Target) -> list[int]:
+    """Parameters first."""
     quantized, copies, output = batch_matmul_parts(op, target)
     return quantized + copies + output
 
@@ -77,12 +67,14 @@ def batch_matmul_parts(op: Op, target: Target) -> tuple[list[int], list[int], li
     return quantized, copies, [dims_bytes(op.outputs[0])]
 
 
-def _moved_shape(op: Op, target: Target) -> list[int]:
+def moved_shape(op: Op, target: Target) -> list[int]:
     """Kernels that overwrite their output's shape first copy it out of the model."""
     return [dims_bytes(op.outputs[0])]
 
 
-def _if_type(types: tuple[str, ...], small: int, large: int = 0, times: int = 1, *, at_output: bool = False) -> Rule:  # noqa: E501  # fmt: skip
+def if_type(
+    types: tuple[str, ...], small: int, large: int = 0, times: int = 1, *, at_output: bool = False
+) -> PersistentRule:
     """Allocations of a fixed size, for some element types only."""
 
     def rule(op: Op, target: Target) -> list[int]:
@@ -92,22 +84,6 @@ def _if_type(types: tuple[str, ...], small: int, large: int = 0, times: int = 1,
     return rule
 
 
-def _embedding_lookup(op: Op, target: Target) -> list[int]:
+def embedding_lookup(op: Op, target: Target) -> list[int]:
+    """The result's shape, and a structure."""
     return [dims_bytes(op.outputs[0]), 16 if target.pointer == 8 else 8]
-
-
-_RULES: dict[str, Rule] = {
-    "CONV_2D": _conv(0),
-    "DEPTHWISE_CONV_2D": _conv(3),
-    "TRANSPOSE_CONV": _conv(0),
-    "FULLY_CONNECTED": _fully_connected,
-    "BATCH_MATMUL": _batch_matmul,
-    "SOFTMAX": _if_type(("int16",), 2 * 513, times=2),
-    "ADD_N": _if_type(("int8",), 40, at_output=True),
-    "CUMSUM": _if_type(("int8",), 36, at_output=True),
-    "LOG_SOFTMAX": _if_type(("int8",), 28, 40),
-    "EMBEDDING_LOOKUP": _embedding_lookup,
-    **dict.fromkeys(
-        ("GATHER", "GATHER_ND", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "L2_POOL_2D"), _moved_shape
-    ),
-}
