@@ -15,7 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.call_counts import assert_near_linear
-from tests.memory.random_problems import brute_force, chain, paint, problems, sliding_chains
+from tests.memory.random_problems import (
+    brute_force,
+    chain,
+    hard,
+    paint,
+    problems,
+    sliding_chains,
+)
 from tflm_planner.memory.allocators import (
     AllocatorOptions,
     Listener,
@@ -38,17 +45,6 @@ from tflm_planner.support.stopping import Stop
 
 SLOW = [HealthCheck.too_slow]
 HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
-
-
-def hard(count: int, seed: int) -> Problem:
-    """A dense random problem that greedy orders do not solve."""
-    chance = random.Random(seed)
-    buffers: list[Buffer] = []
-    for i in range(count):
-        start = chance.randrange(40)
-        life = chance.choice([1, 2, 3, 5, 9, 20])
-        buffers.append(Buffer(f"b{i}", 16 * chance.randint(1, 40), start, start + life))
-    return Problem.of(tuple(buffers))
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
