@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.memory.random_dags import dags, naive_peak, optimum
 from tflm_planner.memory.order import Absorb, Dag, Node, best_order, file_order, is_valid, peak
@@ -92,6 +94,32 @@ def test_the_bound_of_a_segment_has_what_lives_across_a_node_in_every_order() ->
     dag = Dag.of((1, 32, 64, 64, 8, 1), nodes, (0,), (5,))
     assert segment_bound(dag) == 64 + 64 + 32
     assert optimum(dag) == 64 + 64 + 32 + 1, "where the input is still read, or d is there"
+
+
+@settings(deadline=None)
+@given(dags(7, plain=True), st.integers(0, 6))
+def test_the_bound_of_a_segment_is_that_of_its_fattest_node(plain: Dag, fat: int) -> None:
+    """Each with its own tensors, its workspace, and the tensors that are written before it and read
+    after it, whatever the order."""
+    nodes = [replace(n, workspace=500 * (i == fat)) for i, n in enumerate(plain.nodes)]
+    dag = plain.with_node_costs(tuple(nodes))
+    before, links = closure(dag), dag.links
+
+    def lives_across(t: int, node: int) -> bool:
+        is_there = links.writer[t] in before[node] or (links.writer[t] < 0 and t in dag.inputs)
+        is_needed = t in dag.outputs or any(node in before[r] for r in links.readers[t])
+        return is_there and is_needed
+
+    needs = [
+        node.workspace
+        + sum(
+            size
+            for t, size in enumerate(dag.sizes)
+            if t in (*node.reads, *node.writes) or lives_across(t, i)
+        )
+        for i, node in enumerate(dag.nodes)
+    ]
+    assert segment_bound(dag) == max(needs)
 
 
 # --- fusions ---

@@ -149,6 +149,16 @@ def test_only_so_many_writes_are_kept_back() -> None:
     assert (there.look_at(slice(0, 2 * MOST_WRITES)).element == everything).all()
 
 
+def test_what_is_written_over_counts_no_more() -> None:
+    """As in a loop, which writes to the same bytes at each turn."""
+    there, _, symbols = cells(64)
+    values = symbols.of_name((16,), "x")
+    there.write(slice(0, 16), values, BYTE)
+    for turn in range(2 * MOST_WRITES):
+        there.write(slice(32, 48), symbols.of_name((16,), turn), BYTE)
+    assert there.written(slice(0, 16), BYTE) is values
+
+
 @pytest.mark.parametrize("share", [1, 64], ids=["whole arrays", "parts of arrays"])
 def test_only_so_much_memory_is_kept(share: int) -> None:
     """Three arrays of which two are allowed; of each only a part may be written."""
