@@ -2,11 +2,13 @@
 
     PYTHONPATH=. python benchmarks/mutation_score.py tflm_planner/memory/problem.py \
         tests/memory/test_problem.py tests/memory/test_validator_mutations.py [--most 80]
-        [--at 12,40 --slow]
+        [--at 12,40 --slow] [--compiled]
 
 One fault at a time: a comparison turned, a sign changed, `and` for `or`, a condition negated, a
 number one larger, a statement left out. Tests run in a child in which that module alone is another,
 without the slow ones unless --slow asks for them: for what others did not see, in lines --at.
+Of modules that numba compiles --compiled lets each child compile anew: what is kept on disk is
+found by the bytecode of functions, which does not tell their constants, nor what they call.
 Prints the faults that no test saw; words of messages and type annotations are no code here.
 """
 
@@ -21,12 +23,13 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 _SECONDS, _SECONDS_OF_THE_CLOCK = 60, 600
 """Of a processor, for all tests of one fault; a fault that makes them hang is seen. By the clock
@@ -107,9 +110,18 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._tree, str(self._path), "exec"), module.__dict__)
 
 
-def is_seen(name: str, path: Path, tree: ast.Module, tests: list[str], which: str) -> bool:
+def is_seen(
+    name: str, path: Path, tree: ast.Module, tests: list[str], which: str, *, compiled: bool
+) -> bool:
     """Whether a test fails, in a child that has not imported the package yet. which: marks of
-    pytest."""
+    pytest. compiled: whether machine code is made anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _fails(name, path, tree, tests, which, folder if compiled else None)
+
+
+def _fails(
+    name: str, path: Path, tree: ast.Module, tests: list[str], which: str, machine_code: str | None
+) -> bool:
     child = os.fork()
     if child == 0:
         signal.setitimer(signal.ITIMER_PROF, _SECONDS)
@@ -118,6 +130,11 @@ def is_seen(name: str, path: Path, tree: ast.Module, tests: list[str], which: st
         os.dup2(silence, 1)
         os.dup2(silence, 2)
         sys.meta_path.insert(0, _Instead(name, path, tree))
+        if machine_code is not None:
+            import numba
+
+            os.environ["NUMBA_CACHE_DIR"] = machine_code
+            cast("Any", numba).config.CACHE_DIR = machine_code
         import pytest
 
         os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", which, *tests])))
@@ -134,6 +151,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--at", help="lines of faults, and no others")
     parser.add_argument("--slow", action="store_true", help="run slow tests too")
+    parser.add_argument("--compiled", action="store_true", help="compile machine code anew")
     given = parser.parse_args()
     import hypothesis  # noqa: F401  (all children share what is slow to import)
     import numba  # noqa: F401
@@ -142,7 +160,11 @@ def main() -> None:
     tree = ast.parse(given.module.read_text())
     which = "not long" if given.slow else "not slow"
     tests: list[str] = given.tests
-    assert not is_seen(name, given.module, tree, tests, which), "tests fail without any fault"
+
+    def seen_by_tests(module: ast.Module) -> bool:
+        return is_seen(name, given.module, module, tests, which, compiled=given.compiled)
+
+    assert not seen_by_tests(tree), "tests fail without any fault"
     found = list(faults(tree))
     if given.at:
         lines = {int(line) for line in given.at.split(",")}
@@ -152,7 +174,7 @@ def main() -> None:
     ends = time.monotonic() + given.seconds
     for line, what, other in some:
         tried += 1
-        if is_seen(name, given.module, other, tests, which):
+        if seen_by_tests(other):
             seen += 1
         else:
             print(f"{given.module}:{line}: {what}", flush=True)

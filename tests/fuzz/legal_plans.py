@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tests.fuzz.random_plans import spoil
+from tests.fuzz.seeds import Draws
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
@@ -45,7 +46,7 @@ def proofs_of_plans(
     carried = carried_plan(model)
     if carried is None:
         return
-    placements = list(_legal_placements(model, carried, kernels, seed, wanted))
+    placements = list(legal_placements(model, carried, kernels, seed, wanted))
     layouts = [ArenaLayout(p, kernels, model.file_size) for p in placements]
     try:
         proofs = _proofs_in_step(original, model, layouts)
@@ -54,23 +55,23 @@ def proofs_of_plans(
     for placement, proof in zip(placements, proofs, strict=True):
         if proof is None or proof.status != "equal":
             # What differs is told by the proof of the product, which also finds the place.
-            run(model, AttachPlan(_offsets(placement)))
+            run(model, AttachPlan(offsets_of(placement)))
             proof = prove_by_terms(original, model, kernels)
         yield proof
 
 
-def _offsets(placement: Placement) -> dict[Tensor, int]:
+def offsets_of(placement: Placement) -> dict[Tensor, int]:
     """Of tensors: what a plan says."""
     return dict(zip(placement.timeline.planned, placement.offsets, strict=False))
 
 
-def _legal_placements(
+def legal_placements(
     model: Model, carried: Mapping[Tensor, int], kernels: TargetKernels, seed: int, wanted: int
 ) -> Iterator[Placement]:
     line = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, kernels.input_overlaps_of)
     first = placement_of(line, carried).plan
-    rng, plan, found = np.random.default_rng(seed), first, 0
+    rng, plan, found = Draws(seed), first, 0
     for _ in range(_TRIES_FOR_EACH * wanted):
         spoiled = spoil(plan, problem, rng)
         if _collides(spoiled, plan, problem, len(line.planned)):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.random_models import model_of, search_options
-from tests.fuzz.seeds import Rng
+from tests.fuzz.seeds import Draws, Rng
 from tests.model_replay import Place, replay
 from tests.models.random_loops import random_loops_model
 from tflm_planner.memory.problem import Buffer, Plan, Problem, Violation, validate
@@ -33,6 +33,8 @@ from tflm_planner.tflm.liveness import (
 )  # fmt: skip
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import carried_plan
+
+Dice = Rng | Draws
 
 EXCUSES = {
     "padding": "TFLM rounds every buffer up to 16: a view may not stick out behind its parent",
@@ -142,7 +144,7 @@ def _unread(tensors: list[Tensor]) -> str | None:
     return "unread" if any(not t.consumers for t in tensors) else None
 
 
-def spoil(plan: Plan, problem: Problem, rng: Rng) -> Plan:
+def spoil(plan: Plan, problem: Problem, rng: Dice) -> Plan:
     """Move a buffer or two: up or down, to a random place, or onto another buffer."""
     offsets = list(plan.offsets)
     for _ in range(int(rng.integers(1, 3))):
@@ -151,25 +153,30 @@ def spoil(plan: Plan, problem: Problem, rng: Rng) -> Plan:
     return Plan(tuple(offsets))
 
 
-def _nudge(offsets: list[int], i: int, problem: Problem, rng: Rng) -> None:
+def _nudge(offsets: list[int], i: int, problem: Problem, rng: Dice) -> None:
     offsets[i] = max(offsets[i] + 16 * int(rng.integers(-4, 5)), 0)
 
 
-def _anywhere(offsets: list[int], i: int, problem: Problem, rng: Rng) -> None:
+def _anywhere(offsets: list[int], i: int, problem: Problem, rng: Dice) -> None:
     height = Plan(tuple(offsets)).height(problem)
     offsets[i] = 16 * int(rng.integers(height // 16 + 1))
 
 
-def _onto(offsets: list[int], i: int, problem: Problem, rng: Rng) -> None:
+def _onto(offsets: list[int], i: int, problem: Problem, rng: Dice) -> None:
     near: Any = problem.neighbours[i] or (i,)
     offsets[i] = offsets[int(near[int(rng.integers(len(near)))])]
 
 
-def _fine(offsets: list[int], i: int, problem: Problem, rng: Rng) -> None:
+def _fine(offsets: list[int], i: int, problem: Problem, rng: Dice) -> None:
     offsets[i] = max(offsets[i] + int(rng.integers(-20, 21)), 0)
 
 
-SPOILERS: list[Callable[[list[int], int, Problem, Rng], None]] = [_nudge, _anywhere, _onto, _fine]
+SPOILERS: list[Callable[[list[int], int, Problem, Dice], None]] = [
+    _nudge,
+    _anywhere,
+    _onto,
+    _fine,
+]
 
 
 def judge(case: Case, plan: Plan) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 from hypothesis import strategies as st
@@ -40,6 +41,17 @@ def problems(
                     Overlap(i, j, low, UNBOUNDED), Overlap(i, j, -UNBOUNDED, -low)
                 ])))  # fmt: skip
     return Problem.of(tuple(buffers), tuple(overlaps))
+
+
+def hard(count: int, seed: int) -> Problem:
+    """A dense random problem that greedy orders do not solve."""
+    chance = random.Random(seed)
+    buffers: list[Buffer] = []
+    for i in range(count):
+        start = chance.randrange(40)
+        life = chance.choice([1, 2, 3, 5, 9, 20])
+        buffers.append(Buffer(f"b{i}", 16 * chance.randint(1, 40), start, start + life))
+    return Problem.of(tuple(buffers))
 
 
 def paint(problem: Problem, plan: Plan) -> bool:

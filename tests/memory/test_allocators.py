@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
-import multiprocessing
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.call_counts import assert_near_linear
-from tests.memory.random_problems import brute_force, chain, paint, problems, sliding_chains
+from tests.memory.random_problems import (
+    brute_force,
+    chain,
+    hard,
+    paint,
+    problems,
+    sliding_chains,
+)
 from tflm_planner.memory.allocators import (
     AllocatorOptions,
     Listener,
@@ -37,18 +41,6 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
 
 SLOW = [HealthCheck.too_slow]
-HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
-
-
-def hard(count: int, seed: int) -> Problem:
-    """A dense random problem that greedy orders do not solve."""
-    chance = random.Random(seed)
-    buffers: list[Buffer] = []
-    for i in range(count):
-        start = chance.randrange(40)
-        life = chance.choice([1, 2, 3, 5, 9, 20])
-        buffers.append(Buffer(f"b{i}", 16 * chance.randint(1, 40), start, start + life))
-    return Problem.of(tuple(buffers))
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
@@ -360,30 +352,6 @@ def test_no_buffers() -> None:
 def test_an_unknown_allocator_is_refused() -> None:
     with pytest.raises(UsageError, match="'quantum' is unknown; choose from greedy"):
         best_of(Problem.of(()), AllocatorOptions(("quantum",)))
-
-
-@pytest.fixture(scope="module")
-def other_process() -> Iterator[ProcessPoolExecutor]:
-    """A process of its own: OR-Tools has crashed in one in which other tests had run TensorFlow."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        yield pool
-
-
-@pytest.mark.skipif(not HAS_ORTOOLS, reason="OR-Tools is not installed")
-@settings(deadline=None, max_examples=25, suppress_health_check=SLOW)
-@given(problem=problems(most=5, biggest=4))
-def test_cpsat_agrees_with_brute_force(
-    other_process: ProcessPoolExecutor, problem: Problem
-) -> None:
-    solution = other_process.submit(best_of, problem, AllocatorOptions(("cpsat",))).result()
-    assert solution.optimal
-    assert solution.height == brute_force(problem, solution.height)
-
-
-@pytest.mark.skipif(HAS_ORTOOLS, reason="OR-Tools is installed")
-def test_cpsat_says_how_to_install_it() -> None:
-    with pytest.raises(UsageError, match=r"pip install .*cpsat"):
-        best_of(hard(60, 2), AllocatorOptions(("cpsat",)))
 
 
 @settings(deadline=None, max_examples=60)

@@ -5,37 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.models.build import Net
-from tests.verification.terms.proofs import HOST
-from tflm_planner.model.ir import Tensor
-from tflm_planner.model.serde import read_model
+from tests.verification.terms.proofs import arena
 from tflm_planner.ops.terms.field import LANES
-from tflm_planner.ops.terms.mixing import Mixer
 from tflm_planner.ops.terms.values import Symbols, Values
-from tflm_planner.transforms.attach_plan import AttachPlan
-from tflm_planner.transforms.base import run
-from tflm_planner.verification.terms.layout import layout_of
-from tflm_planner.verification.terms.memory import ArenaStore
 
 COUNT = 4
 TYPES = ("int8", "int16", "int32", "int64", "float32")
 WIDE = TYPES[1:]
 SIZES = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 4}
-
-
-def arena(
-    *tensors: tuple[str, int, int],
-) -> tuple[ArenaStore, list[Tensor], Symbols]:
-    """A store whose tensors (type, number of elements, offset) lie where they are put."""
-    net = Net()
-    graph = net.graph()
-    for i, (dtype, count, _) in enumerate(tensors):
-        graph.outputs(*graph.table.outputs, graph.input(f"t{i}", (count,), dtype))
-    model = read_model(net.finish())
-    inputs = model.main.inputs
-    run(model, AttachPlan({t: at for t, (_, _, at) in zip(inputs, tensors, strict=True)}))
-    symbols = Symbols(mixer := Mixer())
-    return ArenaStore(layout_of(model, HOST), mixer, symbols), list(inputs), symbols
 
 
 def named(symbols: Symbols, count: int, name: str) -> Values:

@@ -41,7 +41,7 @@ class Hazards:
 
     def _find_lost_bytes(self, op: Op, operand: Tensor) -> Lost | None:
         part = self._parts[operand]
-        lost = np.zeros(part.stop - part.start, bool)
+        shared: list[tuple[int, int, Lost]] = []
         for result in op.outputs:
             over = self._parts.get(result)
             if over is None or result is operand:
@@ -50,7 +50,13 @@ class Hazards:
             low, high = max(above, 0), min(over.stop, part.stop) - part.start
             if low < high and not self._is_shared(op, operand, result):
                 overwritten = self._by_order(op, operand, result, -above, low, high)
-                lost[low:high] |= overwritten & ~self._stay(op, operand, result)[low:high]
+                stay = self._stay(op, operand, result)[low:high]
+                shared.append((low, high, overwritten & ~stay))
+        if not shared:
+            return None
+        lost = np.zeros(part.stop - part.start, bool)
+        for low, high, overwritten in shared:
+            lost[low:high] |= overwritten
         return lost if lost.any() else None
 
     def _stay(self, op: Op, operand: Tensor, result: Tensor) -> Lost:

@@ -6,6 +6,7 @@
 A cell that was never written holds rubbish, different in each cell. An operator turns its scratch
 into rubbish, and every byte of an operand that its own result may overwrite before it is read
 (`hazards`). So a plan that loses a byte which is needed gives different terms.
+Tensors that lie there as they were written are read without a look at their cells (`arena_cells`).
 """
 
 from __future__ import annotations
@@ -23,15 +24,19 @@ from tflm_planner.ops.terms.mixing import Mixer
 from tflm_planner.ops.terms.values import DTYPES, InexpressibleError, Symbols, Values
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tflm.liveness import planned_bytes
+from tflm_planner.verification.terms.arena_cells import ArenaCells
 from tflm_planner.verification.terms.cells import Cells, Mask
 from tflm_planner.verification.terms.layout import ArenaLayout
 from tflm_planner.verification.terms.stores import Store
 
+_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(kind) for name, kind in DTYPES.items()}
+
 
 def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
-    if tensor.type_name not in DTYPES:
-        raise InexpressibleError(f"{tensor.name!r} has the type {tensor.type_name}")
-    return np.dtype(DTYPES[tensor.type_name])
+    name = tensor.type_name
+    if name not in _DTYPES:
+        raise InexpressibleError(f"{tensor.name!r} has the type {name}")
+    return _DTYPES[name]
 
 
 class ArenaStore(Store):
@@ -52,20 +57,13 @@ class ArenaStore(Store):
         self._layout = layout
         self._part = layout.part
         self._apart: dict[Tensor, Values] = {}
-        self._rubbish = 0
         if room is not None and len(room) < layout.head:
             raise InexpressibleError(
                 f"{layout.head:,} bytes do not fit into a room of {len(room):,}"
             )
         if room is None:
             layout.check_size()
-        self._cells = self._rubbish_of(layout.head) if room is None else room[: layout.head]
-
-    def _rubbish_of(self, count: int) -> Cells:
-        """New cells with unknown contents."""
-        self._rubbish += 1
-        words = mixing.keys(mixing.key("rubbish", self._rubbish), mixing.positions(count))
-        return Cells.of_bytes(self.mixer.elements(words))
+        self._cells = ArenaCells(layout.head, mixer, symbols, room)
 
     def _part_in_arena(self, tensor: Tensor) -> slice:
         part = self._part(tensor)
@@ -78,7 +76,7 @@ class ArenaStore(Store):
         part = self._part_in_arena(tensor)
         if part.start % ALIGNMENT:
             raise InexpressibleError(f"{tensor.name!r} is no room: byte {part.start} is unaligned")
-        return self._cells[part]
+        return self._cells.share(part)
 
     @property
     def head(self) -> int:
@@ -88,8 +86,7 @@ class ArenaStore(Store):
     def spoil(self, tensor: Tensor, first: int) -> None:
         """Turn a tensor into rubbish from byte `first` on."""
         part = self._part_in_arena(tensor)
-        count = part.stop - part.start - first
-        self._cells.put(slice(part.start + first, part.stop), self._rubbish_of(count))
+        self._cells.spoil(slice(part.start + first, part.stop))
 
     # --- tensors ---
 
@@ -99,8 +96,8 @@ class ArenaStore(Store):
         if part is None:
             return super().holds(tensor, op, values)
         if self._lost_bytes(op, tensor) is not None:
-            return False  # rubbish equals nothing else
-        return values.is_same_as(self._elements_of(self._cells[part], tensor))
+            return False  # rubbish is like nothing else
+        return values.is_same_as(self._values_of(part, tensor))
 
     def _read(self, tensor: Tensor, op: Op | None) -> Values:
         part = self._part(tensor)
@@ -108,13 +105,20 @@ class ArenaStore(Store):
             if tensor not in self._apart:
                 raise InexpressibleError(f"{tensor.name!r} is read before anything writes it")
             return self._apart[tensor]
-        cells = self._cells[part]
         lost = None if op is None else self._lost_bytes(op, tensor)
-        if lost is not None:
-            cells = cells.copy()
-            cells.put_where(lost, self._rubbish_of(len(lost)))
-        values = self._elements_of(cells, tensor)
-        return Values(values.data.copy(), values.known)  # operators may overwrite the cells
+        if lost is None:
+            return self._values_of(part, tensor)
+        cells = self._cells.look_at(part).copy()
+        cells.put_where(lost, self._cells.rubbish(len(lost)))
+        return self._elements_of(cells, tensor)
+
+    def _values_of(self, part: slice, tensor: Tensor) -> Values:
+        """What a tensor holds, whoever reads it; not in the memory of its cells."""
+        written = self._cells.written(part, _dtype_of(tensor))
+        if written is not None:
+            return written.reshape(tensor.shape or ())
+        values = self._elements_of(self._cells.look_at(part), tensor)
+        return Values(values.data.copy(), values.known)
 
     def _lost_bytes(self, op: Op, operand: Tensor) -> Mask | None:
         """Which bytes of an operand `op` overwrites before it has read them; None if it loses
@@ -149,7 +153,7 @@ class ArenaStore(Store):
             below = source.start + s.distance - part.start  # to the bytes copied
             low = max(part.start, source.start - below)
             high = max(min(part.stop, source.stop - below), low)
-            there, copied = (self._cells[low + by : high + by] for by in (0, below))
+            there, copied = (self._cells.look_at(slice(low + by, high + by)) for by in (0, below))
             equal[low - part.start : high - part.start] |= there.same_as(copied)
         return equal
 
@@ -183,7 +187,7 @@ class ArenaStore(Store):
         dtype = _dtype_of(tensor)
         if values.size * dtype.itemsize != part.stop - part.start:
             raise InexpressibleError(f"{tensor.name!r} is written as a tensor of another size")
-        self._put(part, dtype, values)
+        self._cells.write(part, values.reshape(tensor.shape or ()), dtype)
 
     def write_some(self, tensor: Tensor, first: int, values: Values) -> None:
         """Write values to a tensor from element `first` on, as an application that appends rows."""
@@ -192,14 +196,7 @@ class ArenaStore(Store):
         end = start + values.size * dtype.itemsize
         if end > part.stop:
             raise InexpressibleError(f"more is written to {tensor.name!r} than it holds")
-        self._put(slice(start, end), dtype, values)
-
-    def _put(self, part: slice, dtype: np.dtype[Any], values: Values) -> None:
-        elements = self.symbols.elements(values).reshape(LANES, -1)
-        if values.known and values.data.dtype == dtype:
-            self._cells.put_numbers(part, values.data, elements)
-        else:
-            self._cells.put_elements(part, dtype.itemsize, elements)
+        self._cells.write(slice(start, end), values, dtype)
 
     def copy(self, source: Tensor, destination: Tensor) -> int:
         """Copy as memcpy does. A copy onto the same bytes changes nothing; a copy with partial
@@ -212,9 +209,9 @@ class ArenaStore(Store):
         if parts[1].stop - parts[1].start != size:
             raise InexpressibleError(f"{source.name!r} is copied to a tensor of another size")
         if 0 < abs(distance) < size:
-            self._cells.put(parts[1], self._rubbish_of(size))
+            self._cells.spoil(parts[1])
         elif distance:
-            self._cells.put(parts[1], self._cells[parts[0]])
+            self._cells.copy(parts[0], parts[1])
         return size if distance else 0
 
     # --- operators ---
@@ -222,7 +219,7 @@ class ArenaStore(Store):
     def begin(self, op: Op) -> None:
         """The operator begins: its scratch becomes rubbish."""
         for part in self._layout.scratch.get(op, ()):
-            self._cells.put(part, self._rubbish_of(part.stop - part.start))
+            self._cells.spoil(part)
 
     def end(self, op: Op) -> None:
         """The operator ends: its scratch becomes rubbish, since it may have been written last.
@@ -230,7 +227,7 @@ class ArenaStore(Store):
         results one by one."""
         self.begin(op)
         for part in () if op.graphs else self._layout.hazards.collisions(op):
-            self._cells.put(part, self._rubbish_of(part.stop - part.start))
+            self._cells.spoil(part)
 
     # --- branches ---
 
@@ -241,11 +238,11 @@ class ArenaStore(Store):
 
     def snapshot(self) -> tuple[Cells, dict[Tensor, Values]]:
         """See `Store`."""
-        return self._cells.copy(), dict(self._apart)
+        return self._all_cells().copy(), dict(self._apart)
 
     def restore(self, snapshot: tuple[Cells, dict[Tensor, Values]]) -> None:
         """See `Store`."""
-        self._cells.put(slice(None), snapshot[0])
+        self._all_cells().put(slice(None), snapshot[0])
         self._apart = dict(snapshot[1])
 
     def merge(
@@ -255,9 +252,12 @@ class ArenaStore(Store):
         results: Sequence[Tensor],
     ) -> None:
         """See `Store`."""
-        mine, (cells, apart) = self._cells, other
+        mine, (cells, apart) = self._all_cells(), other
         elements = self.choose(choice, Values(mine.element, False), Values(cells.element, False))
         mine.put(slice(None), mine.merged(cells, elements.data))
         for tensor in results:
             if tensor in self._apart and tensor in apart:
                 self._apart[tensor] = self.choose(choice, self._apart[tensor], apart[tensor])
+
+    def _all_cells(self) -> Cells:
+        return self._cells.look_at(slice(0, len(self._cells)))
