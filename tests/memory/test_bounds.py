@@ -9,6 +9,7 @@ from tests.memory.random_problems import brute_force, chain, problems, sliding_c
 from tflm_planner.memory.allocators import AllocatorOptions, best_of
 from tflm_planner.memory.bounds import (
     Needs,
+    chained_bound,
     footprint,
     live_bound,
     live_bytes,
@@ -101,6 +102,35 @@ def test_no_offset_of_a_legal_plan_is_pruned(problem: Problem) -> None:
 def test_pruning_is_right_about_plain_problems_too(problem: Problem) -> None:
     least = brute_force(problem, sum(b.size for b in problem.buffers))
     assert pruned_bound(Pruner(problem, {}), live_bound(problem)) <= least
+
+
+@settings(deadline=None, max_examples=200)
+@given(problems(most=5, biggest=4))
+def test_no_plan_is_below_the_bound_of_chains(problem: Problem) -> None:
+    low = live_bound(problem)
+    least = brute_force(problem, sum(b.size for b in problem.buffers))
+    assert low <= chained_bound(problem, low) <= least
+
+
+def test_distances_along_a_chain_add_up() -> None:
+    buffers = [Buffer(name, 60, k, k + 2) for k, name in enumerate("abc")]
+    trailing = [Overlap(k + 1, k, 8, UNBOUNDED) for k in range(2)]
+    problem = Problem.of(buffers, trailing)
+    assert live_bound(problem) == 68  # of two that are live together
+    assert chained_bound(problem, 68) == 76 == brute_force(problem, 180)
+
+
+def test_where_two_fit_without_sharing_nothing_adds_up() -> None:
+    buffers = [Buffer("a", 60, 0, 2), Buffer("b", 20, 1, 3), Buffer("c", 20, 2, 4)]
+    problem = Problem.of(buffers, [Overlap(1, 0, 30, UNBOUNDED), Overlap(2, 1, 30, UNBOUNDED)])
+    assert chained_bound(problem, live_bound(problem)) == 80 == brute_force(problem, 100)
+
+
+def test_distances_that_contradict_each_other_are_disproved() -> None:
+    buffers = [Buffer(name, 60, 0, 2) for name in "abc"]
+    ahead = [Overlap(0, 1, 8, 8), Overlap(1, 2, 8, 8), Overlap(0, 2, 0, 0)]
+    problem = Problem.of(buffers, ahead)
+    assert chained_bound(problem, 60) == 120 == brute_force(problem, 180)
 
 
 def test_two_neighbours_of_a_large_buffer_add_up() -> None:

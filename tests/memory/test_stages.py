@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 
 from tests.memory.random_problems import problems
-from tflm_planner.memory.allocators import stages
+from tflm_planner.memory.allocators import packing, stages
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.conflicts import conflicts_of
 from tflm_planner.memory.allocators.greedy import GreedyPlacer
 from tflm_planner.memory.allocators.items import bind, choose_all
 from tflm_planner.memory.allocators.packing import pack
-from tflm_planner.memory.bounds import live_bound
+from tflm_planner.memory.bounds import chained_bound, live_bound
 from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET
-from tflm_planner.memory.problem import Buffer, Overlap, Problem, validate
+from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem, validate
 
 
 def blocks(seed: int, count: int, width: int) -> Problem:
@@ -55,6 +55,27 @@ def test_many_buffers_come_near_their_bound(seed: int) -> None:
     )
     assert plan.height(problem) <= at_once
     assert plan.height(problem) <= 1.05 * live_bound(problem)
+
+
+def sliding(seed: int) -> Problem:
+    """Layers one after the other, some of which may trail what they read, and random others."""
+    rng = random.Random(seed)
+    layers = [Buffer(f"l{k}", 16 * rng.randint(20, 40), k, k + 2) for k in range(24)]
+    others = [Buffer(f"o{k}", 16 * rng.randint(1, 6), k, k + 2) for k in range(0, 24, 3)]
+    trailing = [
+        Overlap(k + 1, k, 16 * rng.randint(0, 3), UNBOUNDED)
+        for k in range(len(layers) - 1)
+        if rng.random() < 0.8
+    ]
+    return Problem.of((*layers, *others), trailing)
+
+
+def test_what_chains_need_ends_climbs_and_changes_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_higher = [chained_bound(p, live_bound(p)) > live_bound(p) for p in map(sliding, range(20))]
+    assert any(is_higher)
+    plans = [pack(sliding(seed), (), rounds=300) for seed in range(20)]
+    monkeypatch.setattr(packing, "chained_bound", lambda _, bound: bound)
+    assert plans == [pack(sliding(seed), (), rounds=300) for seed in range(20)]
 
 
 def tangled(seed: int, count: int, steps: int) -> Problem:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 from tflm_planner.tiling.budget import EarlyStop
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
-from tflm_planner.tiling.moves.neighbours import neighbours
+from tflm_planner.tiling.moves.neighbours import loops_otherwise, neighbours
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS
 from tflm_planner.tiling.tilings import Region, mean_bytes
@@ -58,15 +58,45 @@ class Refinements:
         self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
-        """Change one region at a time in the best models, except in those that are too large."""
-        budget, count = self.options.search_budget, len(self.order)
-        for candidate, _ in self.distinct_models()[: budget.neighboured_models]:
-            if self._is_too_large(candidate):
-                continue
-            self.models.work.begin_step(1.0)
-            near = [*neighbours(candidate, count, budget.neighbour_steps)]
-            self.models.add(self.models.affordable(near[: budget.batch]))
+        """Change one region at a time in the best models, except in those that are too large.
+        If none of them has loops, change the best model with loops as well."""
+        most = self.options.search_budget.neighboured_models
+        best = [c for c, _ in self.distinct_models()[:most]]
+        for candidate in best:
+            self._evaluate_near(candidate, self._neighbours(candidate))
+        if best and not any(c.has_loops for c in best):
+            self._climb_among_loops(most)
         self._plan_spelled_models()
+
+    def _climb_among_loops(self, rounds: int) -> None:
+        """Change the best model with loops, then the best that came of it, and so on. Where loops
+        are dear, the best of them are a few changes away from one that tiles beat, and no change
+        of one region leads from tiles to loops."""
+        known = set[Candidate]()
+        for _ in range(rounds):
+            looped = next((c for c, _ in self.distinct_models() if c.has_loops), None)
+            if looped is None or looped in known:
+                return
+            known.add(looped)
+            start = replace(looped, bind_views=True)
+            self._evaluate_near(start, self._neighbours(start))
+            self._evaluate_near(start, loops_otherwise(start, self._steps))
+
+    def _evaluate_near(self, candidate: Candidate, near: Iterator[Candidate]) -> None:
+        """Evaluate the first candidates near another, unless that one is too large."""
+        if not self._is_too_large(candidate):
+            self.models.work.begin_step(1.0)
+            batch = [*islice(near, self.options.search_budget.batch)]
+            self.models.add(self.models.affordable(batch))
+
+    def _neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
+        """The candidate with one region changed."""
+        return neighbours(candidate, len(self.order), self._steps)
+
+    @property
+    def _steps(self) -> tuple[int, ...]:
+        """By how much ends, part counts and rows are changed."""
+        return self.options.search_budget.neighbour_steps
 
     def refine_pareto_front(self) -> None:
         """Change one region at a time in all models of the Pareto front, and repeat while the front
@@ -99,9 +129,8 @@ class Refinements:
 
     def _changed(self, candidate: Candidate) -> Iterator[Candidate]:
         """The candidate with its views bound otherwise, then with one region changed."""
-        steps = self.options.search_budget.neighbour_steps
         yield replace(candidate, bind_views=not candidate.bind_views, effort=Effort.CLIMB)
-        for changed in neighbours(candidate, len(self.order), steps):
+        for changed in self._neighbours(candidate):
             yield replace(changed, effort=Effort.CLIMB)
 
     def _mean_bytes(self) -> int:

@@ -15,7 +15,7 @@ from tflm_planner.memory.allocators import stages
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.items import Items, bind, choose_all
-from tflm_planner.memory.bounds import live_bound
+from tflm_planner.memory.bounds import chained_bound, live_bound
 from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, PackBudget
 from tflm_planner.memory.problem import Buffer, Overlap, Plan, Problem
 
@@ -56,6 +56,7 @@ def _pack_at_once(
 ) -> Plan:
     """Place and climb the whole problem, once with all consistent aliases bound and once with only
     the required ones bound."""
+    bound = chained_bound(problem, bound) if rounds else bound  # ends climbs, changes no plan
     best: tuple[int, Items, list[int]] | None = None
     all_bound, open_ones = choose_all(problem, required), bind(problem, required)
     is_same = (all_bound.owner, all_bound.shift) == (open_ones.owner, open_ones.shift)

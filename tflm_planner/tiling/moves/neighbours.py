@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from tflm_planner.tiling.budget import DEFAULT_BUDGET
 from tflm_planner.tiling.evaluate.candidate import Candidate
@@ -40,6 +40,21 @@ def neighbours(
             joined = replace(before, ops=(*before.ops, *after.ops))
             rest = [r for r in regions if r is not before and r is not after]
             yield replace(candidate, regions=_sort_regions([*rest, joined]))
+
+
+def loops_otherwise(
+    candidate: Candidate, steps: Sequence[int] = DEFAULT_BUDGET.neighbour_steps
+) -> Iterator[Candidate]:
+    """Candidates of which one loop has other rows and another border at once: borders differ in
+    bytes and instructions, and more rows at a time pay for a dearer one."""
+    regions = candidate.regions
+    for k, region in enumerate(regions):
+        if not isinstance(region, LoopedRegion):
+            continue
+        for border, step in product(LOOP_BORDERS, steps):
+            if border != region.border and region.rows + step > 0:
+                changed = replace(region, rows=region.rows + step, border=border)
+                yield replace(candidate, regions=(*regions[:k], changed, *regions[k + 1 :]))
 
 
 def _changed_regions(

@@ -1,0 +1,98 @@
+"""Models near another: which are made, and around which models a search looks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from tests.conftest import published
+from tests.tiling.small_searches import options
+from tflm_planner.tflm.allowed_operators import AllowedOperators
+from tflm_planner.tiling.budget import SearchBudget, WorkBudget
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
+from tflm_planner.tiling.moves.neighbours import loops_otherwise
+from tflm_planner.tiling.refinements import Refinements
+from tflm_planner.tiling.search import search_tiles
+from tflm_planner.tiling.tilings import Region, Tiling
+from tflm_planner.transforms.row_loop import LOOP_BORDERS, LoopedRegion
+from tflm_planner.transforms.tile.tile import TiledRegion, band
+
+LOOP = LoopedRegion((0, 1, 2), 2, "peeled")
+
+
+def test_rows_and_border_of_one_loop_change_together():
+    tiles = band(4, 6, 2)
+    made = list(loops_otherwise(Candidate((LOOP, tiles), True), (-2, 1)))
+    assert {c.regions[0] for c in made} == {
+        LoopedRegion(LOOP.ops, 3, border) for border in LOOP_BORDERS if border != "peeled"
+    }  # none with 0 rows
+    assert all(c.regions[1] == tiles and c.bind_views for c in made)
+
+
+def test_tiles_have_no_rows_to_change():
+    assert not list(loops_otherwise(Candidate((band(0, 2, 2),), True)))
+
+
+@dataclass
+class Ranked:
+    """Models that were evaluated, the best first; what comes of others is remembered only."""
+
+    regions: list[tuple[Region, ...]]
+    asked: list[Candidate] = field(default_factory=list[Candidate])
+    work: WorkBudget = field(default_factory=lambda: WorkBudget(1_000))
+
+    def ranking(self) -> list[EvaluatedCandidate]:
+        return [
+            EvaluatedCandidate(Candidate(r, False), Tiling(r, 100 + k, 1.0, None, False))
+            for k, r in enumerate(self.regions)
+        ]
+
+    def work_of(self, _: Candidate) -> int:
+        return 1
+
+    def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        return candidates
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        self.asked += candidates
+
+
+def looked_around(*regions: Region) -> tuple[bool, bool]:
+    """Whether models near one with tiles, and near one with a loop, are asked for, where models of
+    one region each were found."""
+    models = Ranked([(r,) for r in regions])
+    Refinements(cast("ModelEvaluations", models), options(), tuple(range(8))).evaluate_neighbours()
+    asked = [r for c in models.asked for r in c.regions]
+    return (
+        any(isinstance(r, TiledRegion) for r in asked),
+        any(isinstance(r, LoopedRegion) for r in asked),
+    )
+
+
+def test_the_best_model_with_loops_is_changed_too_where_tiles_lead():
+    assert looked_around(band(0, 2, 2), band(0, 2, 3), band(0, 2, 4), LOOP) == (True, True)
+
+
+def test_a_model_with_loops_behind_others_is_left_alone():
+    models = Ranked([(LOOP,), (band(0, 2, 2),), (LoopedRegion((4, 5), 1, "masked"),)])
+    Refinements(cast("ModelEvaluations", models), options(), tuple(range(8))).evaluate_neighbours()
+    assert not any(5 in r.ops for c in models.asked for r in c.regions)
+
+
+def test_without_loops_tiles_alone_are_changed():
+    assert looked_around(band(0, 2, 2), band(0, 2, 3)) == (True, False)
+
+
+@pytest.mark.slow
+def test_what_is_best_for_a_cortex_m4_does_not_beat_the_search_for_a_cortex_m55():
+    """There loops are dear: tiles lead, and the tiling of the M4 (a loop, then tiles), which comes
+    to 32,160 bytes here, is three changes away from the best model with a loop."""
+    on_m55 = options(
+        "cortex-m55/cmsis-nn", operators=AllowedOperators.ALL, search_budget=SearchBudget()
+    )
+    best = search_tiles(published("pretrainedResnet_quant"), on_m55).best
+    assert best.bytes < 32_160
