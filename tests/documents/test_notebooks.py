@@ -92,3 +92,12 @@ def test_a_command_runs_it(notebook: Path) -> None:
     name = f"notebooks/{notebook.name}"
     assert name in (ROOT / ".ci" / "run").read_text() + (ROOT / "docs" / "testing.md").read_text()
     assert notebook.name in (ROOT / "docs" / "notebooks.md").read_text()
+
+
+def test_the_page_has_the_figures_of_its_notebook() -> None:
+    """Bytes in `docs/how-it-works.md` are those that `how_it_works.ipynb` printed."""
+    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    (path,) = [path for path in NOTEBOOKS if path.stem == "how_it_works"]
+    figures = set(re.findall(r"\b\d+,\d{3}\b", page))
+    assert len(figures) > 10
+    assert figures <= set(re.findall(r"\b\d+,\d{3}\b", printed(path)))
