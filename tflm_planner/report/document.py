@@ -299,6 +299,8 @@ class Report:
     """What was typed. "": nothing was."""
     made: str = ""
     """When, in UTC."""
+    versions: tuple[str, ...] = ()
+    """Of Python and of the runtimes that were there to compare on."""
 
     @property
     def cannot_run(self) -> tuple[str, ...]:
