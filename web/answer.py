@@ -14,7 +14,7 @@ from typing import Any
 from tflm_planner.pipeline import read_only
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.peak import peak_parts
-from tflm_planner.report.svg.arena import TITLES
+from tflm_planner.report.svg.arena import TITLES, arena_parts
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena
@@ -126,6 +126,8 @@ def _cell(cell: Any, target: Target) -> Json:
 def _arena(arena: Arena) -> Json:
     parts = arena.tail_parts.items()
     tail = {TITLES.get(name, name.replace("_", " ")): size for name, size in parts if size}
+    between = max(arena.arena - arena.head - arena.tail, 0)
+    temporary = arena_parts(arena).get("temporary", 0)
     return {
         "arena": arena.arena,
         "reserved": arena.reserved,
@@ -133,7 +135,8 @@ def _arena(arena: Arena) -> Json:
         "head": arena.head,
         "tail": arena.tail,
         "tail_parts": dict(sorted(tail.items(), key=lambda part: -part[1])),
-        "temporary": max(arena.arena - arena.head - arena.tail, 0),
+        "temporary": temporary,
+        "alignment": between - temporary,
         "cannot_run": list(arena.cannot_run),
     }
 

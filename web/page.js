@@ -145,11 +145,14 @@ const PARTS = [
   ["head", "head", "tensors and scratch"],
   ["tail", "tail", "what stays: structures and parameters"],
   ["temporary", "temporary", "while TensorFlow Lite Micro plans"],
+  ["alignment", "alignment", "between head and tail"],
 ];
+/** The parts that one of the arenas has. */
+const partsOf = (...arenas) => PARTS.filter(([part]) => arenas.some((arena) => arena[part] > 0));
 
 function bar(title, arena, full, sram) {
   const track = made("div", { className: "track" });
-  for (const [part, style] of PARTS) {
+  for (const [part, style] of partsOf(arena)) {
     const piece = made("i", { className: style, title: `${part}: ${bytes(arena[part])} B` });
     piece.style.width = `${(100 * arena[part]) / full}%`;
     track.append(piece);
@@ -165,7 +168,7 @@ function showBars() {
   const sram = current().sram;
   const shown = [asIs, planned].filter((arena) => !arena.error);
   const full = 1.02 * Math.max(sram, ...shown.map(({ arena }) => arena));
-  const keys = PARTS.map(([part, style]) => made("span", { className: "key" }, made("i", { className: style }), part));
+  const keys = partsOf(...shown).map(([part, style]) => made("span", { className: "key" }, made("i", { className: style }), part));
   $("bars").replaceChildren(
     ...(asIs.error ? [] : [bar("As it is", asIs, full, sram)]),
     ...(planned.error ? [] : [bar("Planned", planned, full, sram)]),
@@ -208,7 +211,7 @@ function showParts() {
   const shown = state.detail.as_is;
   const rows = [];
   if (!shown.error) {
-    for (const [part, style, words] of PARTS) {
+    for (const [part, style, words] of partsOf(shown)) {
       rows.push(row(made("td", {}, made("i", { className: style }), ` ${part}: ${words}`), shown[part], true));
       if (part === "tail") {
         for (const [name, size] of Object.entries(shown.tail_parts).slice(0, 6)) rows.push(row(made("td", { className: "soft" }, name), size));

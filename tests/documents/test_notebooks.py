@@ -6,6 +6,7 @@ What they compute is checked when they run (`tests.run_notebook`); `.ci/run` run
 from __future__ import annotations
 
 import ast
+import csv
 import importlib.util
 import json
 import re
@@ -92,3 +93,28 @@ def test_a_command_runs_it(notebook: Path) -> None:
     name = f"notebooks/{notebook.name}"
     assert name in (ROOT / ".ci" / "run").read_text() + (ROOT / "docs" / "testing.md").read_text()
     assert notebook.name in (ROOT / "docs" / "notebooks.md").read_text()
+
+
+def test_the_page_has_the_figures_of_its_notebook() -> None:
+    """Bytes in `docs/how-it-works.md` are those that `how_it_works.ipynb` printed."""
+    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    (path,) = [path for path in NOTEBOOKS if path.stem == "how_it_works"]
+    figures = set(re.findall(r"\b\d+,\d{3}\b", page))
+    assert len(figures) > 10
+    assert figures <= set(re.findall(r"\b\d+,\d{3}\b", printed(path)))
+
+
+@pytest.mark.parametrize("model", ["inception_v1", "squeezenet_11"])
+def test_recorded_operators_peak_where_the_tables_say(model: str) -> None:
+    """The largest operator of `operator_memory.csv` is L1 of `docs/tiers.md`."""
+    recorded = (ROOT / "notebooks" / "operator_memory.csv").read_text()
+    rows = csv.DictReader(recorded.splitlines())
+    live = [
+        sum(int(row[f"{part}_bytes"]) for part in ("input", "output", "other"))
+        for row in rows
+        if row["model"] == model
+    ]
+    lines = (ROOT / "docs" / "tiers.md").read_text().splitlines()
+    tables = [line for line in lines if line.startswith(f"| {model} | {len(live)} |")]
+    assert len(tables) == 2
+    assert all(f" {max(live):,} |" in line for line in tables)

@@ -6,6 +6,7 @@ import io
 import json
 import pkgutil
 from dataclasses import asdict, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +14,9 @@ import msgspec
 import pytest
 
 import tflm_planner
+from tests.conftest import CNN
 from tflm_planner.cli.schemas import schemas
+from tflm_planner.pipeline import api
 from tflm_planner.report.csv_document import HEADER, to_csv
 from tflm_planner.report.document import HostRuntime, MemoryMap, Report
 from tflm_planner.report.html import to_html
@@ -25,6 +28,7 @@ from tflm_planner.report.json.document import (
 )
 from tflm_planner.tflm.arena.predict import ScratchUse
 from tflm_planner.tflm.targets import load_target
+from tflm_planner.verification import installed_versions
 from tflm_planner.verification.verdict import Verdict
 
 FOLDER = Path(__file__).parents[2] / "schema"
@@ -170,6 +174,16 @@ def test_the_page_says_when_and_by_which_command_it_was_made(report: Report) -> 
     assert made in page
     assert "tflm-plan &#39;my net.tflite&#39;" in page
     assert "<th>command</th>" in page and "<th>command</th>" not in to_html(report)
+
+
+def test_the_page_says_on_which_versions_it_was_verified(report: Report) -> None:
+    versions = installed_versions()
+    assert f"ai_edge_litert {version('ai-edge-litert')}" in versions
+    page = to_html(replace(report, versions=versions))
+    assert f"<th>versions</th><td>{', '.join(versions)}</td>" in page
+    assert "<th>versions</th>" not in to_html(report)
+    planned = api.plan(CNN, None, api.PlanOptions(verify=None))
+    assert planned.report.versions == versions
 
 
 OTHER_NAMES = {

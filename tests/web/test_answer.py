@@ -52,6 +52,18 @@ def test_figures_are_the_packages(name: str) -> None:
     assert len(detailed["as_is"]["map"]["operators"]) == len(detailed["as_is"]["map"]["live"])
 
 
+@pytest.mark.parametrize(
+    ("name", "between"), [("vww_96_int8", "alignment"), ("ad01_int8", "temporary")]
+)
+def test_the_parts_of_an_arena_are_named(name: str, between: str) -> None:
+    """Bytes between head and tail are temporary memory only where that decides the size."""
+    seen = _asked(published_path(name))[2]["as_is"]
+    rest = seen["arena"] - seen["head"] - seen["tail"]
+    assert rest > 0
+    parts = {"alignment": 0, "temporary": 0} | {between: rest}
+    assert {key: seen[key] for key in parts} == parts
+
+
 def test_a_damaged_file_is_refused_in_our_words(tmp_path: Path) -> None:
     broken = tmp_path / "broken.tflite"
     broken.write_bytes(CNN.read_bytes()[:5000])

@@ -93,3 +93,20 @@ def test_it_is_as_wide_as_a_phone(page: Any, scheme: Any) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_no_word_of_a_row_title_is_broken_on_a_phone(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    broken = page.locator("tbody th:visible").evaluate_all(
+        """titles => titles.flatMap(title => {
+          const broken = [];
+          for (const word of title.firstChild.data.matchAll(/\\w+/g)) {
+            const range = document.createRange();
+            range.setStart(title.firstChild, word.index);
+            range.setEnd(title.firstChild, word.index + word[0].length);
+            if (range.getClientRects().length > 1) broken.push(word[0]);
+          }
+          return broken;
+        })"""
+    )
+    assert broken == []

@@ -303,6 +303,8 @@ class Report:
     """The command line; "" if there was none."""
     made: str = ""
     """Date and time of the run, in UTC."""
+    versions: tuple[str, ...] = ()
+    """Of Python and of the runtimes on which the result was compared."""
 
     @property
     def cannot_run(self) -> tuple[str, ...]:

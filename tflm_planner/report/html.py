@@ -114,6 +114,8 @@ def _checks(report: Report) -> Iterator[tuple[str, str]]:
         yield "proof by terms", proved_sentence(report)
     for check in report.checks:
         yield check.runtime, check_sentence(check)
+    if report.versions:
+        yield "versions", ", ".join(report.versions)
 
 
 def _cards(report: Report) -> Iterator[_Card]:

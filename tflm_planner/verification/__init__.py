@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tflm_planner.verification.compare import Options, verify
-    from tflm_planner.verification.runnable import any_installed, why_unable
+    from tflm_planner.verification.runnable import any_installed, installed_versions, why_unable
     from tflm_planner.verification.tolerance import Tolerance
     from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck, Verdict
 
@@ -20,6 +20,7 @@ __all__ = [
     "Tolerance",
     "Verdict",
     "any_installed",
+    "installed_versions",
     "verify",
     "why_unable",
 ]
@@ -28,6 +29,7 @@ _HOMES = {
     "Options": "compare",
     "Tolerance": "tolerance",
     "any_installed": "runnable",
+    "installed_versions": "runnable",
     "verify": "compare",
     "why_unable": "runnable",
 }

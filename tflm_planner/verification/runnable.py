@@ -6,7 +6,9 @@ verified. It compares nothing.
 from __future__ import annotations
 
 import importlib.util
+import platform
 import tempfile
+from importlib import metadata
 from pathlib import Path
 
 from tflm_planner.model.serde import read_model
@@ -28,6 +30,20 @@ def is_installed(runtime: str) -> bool:
 def any_installed() -> bool:
     """Whether any runtime is installed."""
     return any(map(is_installed, PACKAGES))
+
+
+def installed_versions() -> tuple[str, ...]:
+    """Python and the packages of the runtimes that are here, each with its version, as in
+    "ai_edge_litert 2.3.0"; by its name alone where it says none."""
+    packages = [PACKAGES[runtime] for runtime in PACKAGES if is_installed(runtime)]
+    return (f"Python {platform.python_version()}", *map(_with_version, packages))
+
+
+def _with_version(package: str) -> str:
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return package
 
 
 def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str | None:

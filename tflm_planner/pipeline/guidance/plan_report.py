@@ -35,7 +35,7 @@ from tflm_planner.support.stopping import Stop
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.targets import Target
-from tflm_planner.verification import HostAllocation, Verdict
+from tflm_planner.verification import HostAllocation, Verdict, installed_versions
 from tflm_planner.verification.terms import TermsProof
 
 _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far"
@@ -107,6 +107,7 @@ def plan_report(parts: ReportParts) -> Report:
         paste=paste_of(planned.inspection.model, after.arena, target),
         command=shlex.join(parts.options.given),
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        versions=installed_versions(),
     )
 
 
