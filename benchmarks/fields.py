@@ -77,8 +77,8 @@ def everything(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Rep
         objective="head",
         workers=given.workers,
     )
-    search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
-    options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
+    memory = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
+    options = api.PlanOptions(memory, tiles=tiles, verify=api.VerifyOptions(inputs=2))
     return api.plan(data, options=options).report
 
 

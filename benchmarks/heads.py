@@ -86,10 +86,10 @@ def main() -> None:
     given = parser.parse_args()
     for target in given.target or ["cortex-m4/cmsis-nn"]:
         print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-        search = api.MemoryOptions(
+        memory = api.MemoryOptions(
             kernels=api.kernels_of(api.load_target(target)), overlap=not given.no_overlap
         )
-        options = api.PlanOptions(search, verify=None if given.no_verify else api.VerifyOptions())
+        options = api.PlanOptions(memory, verify=None if given.no_verify else api.VerifyOptions())
         for path in models(given.paths):
             started = time.monotonic()
             try:

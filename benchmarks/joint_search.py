@@ -202,9 +202,9 @@ def finish(
     rounded = round_network(member, small, FINE_TUNING)
     source = folder / f"{name}.int8.tflite"
     source.write_bytes(rounded.int8)
-    search_options = api.MemoryOptions(kernels=api.kernels_of(limits.target))
+    memory_options = api.MemoryOptions(kernels=api.kernels_of(limits.target))
     options = api.PlanOptions(
-        search_options, api.TilePermission(), given_arena_limit=limits.arena, force=True
+        memory_options, api.TilePermission(), given_arena_limit=limits.arena, force=True
     )
     result = api.plan(source, folder / f"{name}.planned.tflite", options)
     make_folder(folder / name)

@@ -47,8 +47,8 @@ class Measured:
 
 def planned(data: bytes, target: str) -> bytes:
     """The model with a plan, and no tiles."""
-    search = api.MemoryOptions(kernels=api.kernels_of(api.load_target(target)))
-    return api.plan(data, options=api.PlanOptions(search, verify=None)).data
+    memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target(target)))
+    return api.plan(data, options=api.PlanOptions(memory, verify=None)).data
 
 
 def measure(original: bytes, result: bytes, target: str, rounds: int, runs: bool) -> Measured:

@@ -52,8 +52,8 @@ def arena(chain: Chain, layers: int, way: str) -> str:
     data, layer_of_op = build_traced(chain)
     stage = sum(layer < layers for layer in layer_of_op)
     order = "file" if way == "patches" else "best"  # one patch after the other
-    search = MemoryOptions(order=order, kernels=kernels_of(TARGET))
-    options = PlanOptions(search, permission(way, stage), verify=None)
+    memory = MemoryOptions(order=order, kernels=kernels_of(TARGET))
+    options = PlanOptions(memory, permission(way, stage), verify=None)
     planned = PlanningSession(data, Stop(), lambda _: None).plan(options).file
     found = planned.inspection.arena
     return f"{found.arena:,} ({found.head:,})"

@@ -116,8 +116,8 @@ def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
         max_slowdown=given.max_slowdown, operators=api.AllowedOperators.ALL,
         objective=given.objective, method=given.search, workers=given.workers,
     )  # fmt: skip
-    search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
-    options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
+    memory = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
+    options = api.PlanOptions(memory, tiles=tiles, verify=api.VerifyOptions(inputs=2))
     return api.plan(data, options=options).report
 
 
@@ -126,8 +126,8 @@ def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
     data = path.read_bytes()
     stock = inspect_model(fresh(data), on)
     plain, peak = apart(data, on)
-    search = api.MemoryOptions(kernels=on)
-    overlap = api.plan(data, options=api.PlanOptions(search, verify=None)).report.after.arena
+    memory = api.MemoryOptions(kernels=on)
+    overlap = api.plan(data, options=api.PlanOptions(memory, verify=None)).report.after.arena
     report = tiled(data, on, given)
     after, host = report.after, report.after.host
     same = (host.measured_head, host.measured_tail) == (

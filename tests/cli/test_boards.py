@@ -49,8 +49,8 @@ def test_every_board_has_the_figures_of_arena_and_plan(model: Path, run) -> None
         arena = api.arena(model, target)
         assert (stock["arena"], stock["bound"]) == (arena.arena, arena.bound)
         if (twin := kernel_twin(target)) not in planned:
-            search = api.MemoryOptions(kernels=api.kernels_of(target))
-            report = api.plan(model, None, api.PlanOptions(search, verify=None)).report
+            memory = api.MemoryOptions(kernels=api.kernels_of(target))
+            report = api.plan(model, None, api.PlanOptions(memory, verify=None)).report
             planned[twin] = report.after.arena.arena
         assert plan["arena"] == planned[twin]
         assert plan["margin"] == row["sram"] - plan["arena"]

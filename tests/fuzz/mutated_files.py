@@ -76,14 +76,14 @@ def try_all(data: bytes) -> tuple[str, str]:
     from tflm_planner.tflm.targets import load_target
     from tflm_planner.verification.terms import prove_by_terms
 
-    search = MemoryOptions(time_limit=1.0)
+    memory = MemoryOptions(time_limit=1.0)
     found: list[api.PlanResult] = []
 
     def plan() -> None:
-        found.append(api.plan(data, None, api.PlanOptions(search, verify=None)))
+        found.append(api.plan(data, None, api.PlanOptions(memory, verify=None)))
 
     def inspect() -> None:
-        model = api.inspect(data, search.kernels).model
+        model = api.inspect(data, memory.kernels).model
         ir_text.to_text(model).encode("utf-8", "surrogateescape")
         axes_text(model.main)
 
@@ -96,7 +96,7 @@ def try_all(data: bytes) -> tuple[str, str]:
         tiles = api.TilePermission(
             operators=api.AllowedOperators.ALL, by_hand=(region,), inexact=True
         )
-        return lambda: api.plan(data, None, api.PlanOptions(search, tiles, verify=None))
+        return lambda: api.plan(data, None, api.PlanOptions(memory, tiles, verify=None))
 
     others: list[Callable[[], object]] = [
         inspect,
@@ -106,9 +106,9 @@ def try_all(data: bytes) -> tuple[str, str]:
         lambda: api.arena(data),
         lambda: api.split_arena(data),
         lambda: api.common_arena([data, data]),
-        lambda: api.problem(data, search),
+        lambda: api.problem(data, memory),
         lambda: export(data, "model", load_target(defaults.TARGET)),
-        lambda: api.stream_input(data, None, api.StreamOptions(search, verify=None)),
+        lambda: api.stream_input(data, None, api.StreamOptions(memory, verify=None)),
     ]
     outcomes = [attempt(plan), *map(attempt, others)]
     if found:

@@ -185,11 +185,11 @@ def test_what_cannot_be_done_by_hand_is_said(tmp_path):
 def test_outputs_put_together_from_tiles_need_no_operator(target):
     """The graph's output is tiled; the model knows RESHAPE, or TFLM has no scratch to fear."""
     data = wide(reshaped=True)
-    search = api.MemoryOptions(time_limit=2.0, kernels=api.kernels_of(api.load_target(target)))
+    memory = api.MemoryOptions(time_limit=2.0, kernels=api.kernels_of(api.load_target(target)))
     tiles = api.TilePermission(
         by_hand=(band(1, 4, 3),), operators=api.AllowedOperators.of(("PAD",))
     )
-    result = api.plan(data, options=api.PlanOptions(search, tiles=tiles))
+    result = api.plan(data, options=api.PlanOptions(memory, tiles=tiles))
     assert result.report.verified
     kinds = [op.kind for op in read_model(result.data, dialect=True).main.ops]
     assert "CONCATENATION" not in kinds and kinds[-1] == "RESHAPE"

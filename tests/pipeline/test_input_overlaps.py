@@ -32,8 +32,8 @@ def chain(seed: int) -> bytes:
 
 def planned(data: bytes, target: str, verify: api.VerifyOptions | None) -> api.PlanResult:
     on = api.kernels_of(api.load_target(target))
-    search = api.MemoryOptions(kernels=on, time_limit=3.0)
-    return api.plan(data, options=api.PlanOptions(search, verify=verify))
+    memory = api.MemoryOptions(kernels=on, time_limit=3.0)
+    return api.plan(data, options=api.PlanOptions(memory, verify=verify))
 
 
 @needs_tflm

@@ -34,8 +34,8 @@ def test_never_worse_than_any_way_alone(seed):
     data = small_network(seed)
     steps = search_by_permission(data, permitted())
     best = steps.result.best.bytes
-    search = api.MemoryOptions(kernels=permitted().kernels)
-    plain = api.plan(data, options=api.PlanOptions(search, verify=None))
+    memory = api.MemoryOptions(kernels=permitted().kernels)
+    plain = api.plan(data, options=api.PlanOptions(memory, verify=None))
     alone = {
         "order and plan": plain.report.after.arena.arena,
         "own operators": steps.same_firmware.bytes,

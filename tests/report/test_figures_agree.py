@@ -302,9 +302,9 @@ def test_a_file_that_is_too_large_is_stripped_where_that_helps() -> None:
 
     def planned_for(flash: int, strip="nothing") -> Report:
         target = replace(nano, board=replace(nano.board, flash=flash))
-        search = api.MemoryOptions(kernels=api.kernels_of(target), strip=strip)
+        memory = api.MemoryOptions(kernels=api.kernels_of(target), strip=strip)
         command = ("tflm-plan", "cnn.tflite", "--target", "nano33ble")
-        options = api.PlanOptions(search, verify=None, command=command)
+        options = api.PlanOptions(memory, verify=None, command=command)
         return api.plan(CNN, None, options).report
 
     stripped = planned_for(1 << 20, "unread by TFLM").after.file_bytes

@@ -91,8 +91,8 @@ def test_without_tiles_the_plan_is_what_was_chosen() -> None:
 def test_a_search_fills_it_in() -> None:
     few = SearchBudget(search_work=1_500, beam_steps=1)
     tiles = api.TilePermission(operators=api.AllowedOperators.ALL, workers=1, search_budget=few)
-    search = api.MemoryOptions()
-    report = api.plan(CNN.read_bytes(), None, api.PlanOptions(search, tiles, verify=None)).report
+    memory = api.MemoryOptions()
+    report = api.plan(CNN.read_bytes(), None, api.PlanOptions(memory, tiles, verify=None)).report
     assert report.front is not None
     points = report.front.points
     by_role = {p.role: p for p in points}

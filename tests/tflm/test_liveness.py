@@ -14,11 +14,11 @@ from tflm_planner.tflm import greedy
 from tflm_planner.tflm.kernels.scratch import reference_scratch
 from tflm_planner.tflm.liveness import (
     legal_in_place,
-    placement_requests,
     planned_bytes,
     planning_problem,
     timeline_of,
 )
+from tflm_planner.tflm.placement import placement_requests
 
 
 def line_of(name: str):

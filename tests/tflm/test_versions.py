@@ -93,9 +93,9 @@ def test_plans_of_several_graphs_need_march_2023() -> None:
     with pytest.raises(ModelError, match=r"3 sub-graphs.*--tflm"):
         refuse_plan(model, load_target("arduino-2023"))
     refuse_plan(read_model(MODELS["chain"].make()), load_target("arduino-2023"))
-    search = api.MemoryOptions(kernels=api.kernels_of(load_target("arduino-2023")))
+    memory = api.MemoryOptions(kernels=api.kernels_of(load_target("arduino-2023")))
     with pytest.raises(ModelError, match="would corrupt memory"):
-        api.plan(swapping(swapped=False), None, api.PlanOptions(search, verify=None))
+        api.plan(swapping(swapped=False), None, api.PlanOptions(memory, verify=None))
 
 
 def test_copies_onto_themselves_cost_time_before_july_2026() -> None:

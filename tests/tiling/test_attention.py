@@ -71,8 +71,8 @@ def test_the_search_tiles_attention_so_that_no_scores_are_kept():
     tiles = api.TilePermission(
         objective="head", operators=api.AllowedOperators.ALL, max_slowdown=2.0
     )
-    search = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
-    report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
+    memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
+    report = api.plan(data, options=api.PlanOptions(memory, tiles=tiles)).report
     # All scores are 8 inputs large; keys, values, input and what makes the values are four.
     assert report.after.arena.head <= 4 * X + 512
     assert report.before.arena.head > 16 * X

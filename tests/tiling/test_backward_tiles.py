@@ -88,10 +88,10 @@ def test_every_second_region_runs_backward():
 @pytest.mark.slow
 def test_the_search_finds_backward_tiles_and_the_file_is_proved():
     data = chain()
-    search = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
+    memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
     tiles = api.TilePermission(objective="head", max_slowdown=1.3)
-    report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
-    plain = api.plan(data, options=api.PlanOptions(search)).report
+    report = api.plan(data, options=api.PlanOptions(memory, tiles=tiles)).report
+    plain = api.plan(data, options=api.PlanOptions(memory)).report
     assert report.verified
     assert report.after.head <= plain.after.head - 2 * REACH
     assert report.after.host.measured_head == report.after.host.predicted_head

@@ -26,10 +26,10 @@ REFERENCE = api.load_target("cortex-m4/reference")
 
 
 def report_of(data: bytes, target: Target, **permission) -> api.PlanResult:
-    search = api.MemoryOptions(kernels=api.kernels_of(target))
+    memory = api.MemoryOptions(kernels=api.kernels_of(target))
     tiles = api.TilePermission(workers=1, search_budget=SMALL, **permission)
     proof = api.VerifyOptions(inputs=2)
-    return api.plan(data, options=api.PlanOptions(search, tiles, verify=proof)).report
+    return api.plan(data, options=api.PlanOptions(memory, tiles, verify=proof)).report
 
 
 @pytest.mark.parametrize(

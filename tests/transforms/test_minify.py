@@ -52,8 +52,8 @@ def two_heads() -> bytes:
 
 def planned(data: bytes, strip: Stripping, target: str = "x86-64/reference") -> api.PlanResult:
     on = api.kernels_of(api.load_target(target))
-    search = MemoryOptions(strip=strip, kernels=on, exact_effort=0.05)
-    return api.plan(data, None, api.PlanOptions(search, verify=api.VerifyOptions(inputs=3)))
+    memory = MemoryOptions(strip=strip, kernels=on, exact_effort=0.05)
+    return api.plan(data, None, api.PlanOptions(memory, verify=api.VerifyOptions(inputs=3)))
 
 
 def stripped(data: bytes) -> Model:

@@ -51,7 +51,7 @@ _HELP = """Makes TensorFlow Lite models fit microcontrollers: same bits, a fract
 _EXIT_CODES = (
     "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 does not fit (the smallest was "
     "written), 4 outputs differ (nothing written) or the plan is wrong, 5 unsupported or damaged "
-    "model, 6 no board, or one that fails."
+    "model, 6 no board, or one that fails, 130 stopped by Ctrl-C."
 )
 _EXAMPLES = """Examples:
 

@@ -166,9 +166,9 @@ def _add_tiles(
 
     watched = shapes.watch(target)
     for data in models:
-        search = api.MemoryOptions(time_limit=seconds, kernels=api.kernels_of(watched))
+        memory = api.MemoryOptions(time_limit=seconds, kernels=api.kernels_of(watched))
         tiles = api.TilePermission(max_slowdown=2.0, operators=api.AllowedOperators.ALL, workers=1)
-        api.plan(data, None, api.PlanOptions(search, tiles, verify=None), on_progress)
+        api.plan(data, None, api.PlanOptions(memory, tiles, verify=None), on_progress)
 
 
 def _print_profiled(profiled: Profiled, left_out: dict[str, str]) -> None:

@@ -5,7 +5,7 @@
 
 `case` says what a cost depends on, `families` and `moves` what kernels do, `profiles` how many
 instructions that takes, and `model` adds up. `measured` replaces these by latencies that were
-measured on a device. It must not know passes, plans or the arena.
+measured on a device. It knows no rewrites and no memory plans.
 """
 
 from tflm_planner.cost.case import Case, Operand, case_of

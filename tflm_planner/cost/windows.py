@@ -37,7 +37,7 @@ class WindowCounts(WindowGeometry):
 
     @property
     def column(self) -> int:
-        """Elements under one window of one group."""
+        """Input elements that one output element of one group reads."""
         return self.taps * self.kernel_depth
 
     @property

@@ -89,9 +89,11 @@ class Domains:
     """The domains of all buffers below one height; all numbers in units of the problem's grid."""
 
     walls: list[list[tuple[int, int, int]]]
-    """For each buffer its neighbours without a permit: (neighbour, its size, the buffer's size)."""
+    """For each buffer, the buffers that live at the same time and may not share memory with it:
+    (neighbour, its size, the buffer's size)."""
     arcs: list[list[_Arc]]
-    """For each buffer its neighbours with permits."""
+    """For each buffer, the buffers that live at the same time and may overlap it at some
+    distances."""
     spans: list[Domain]
     possible: bool = True
     steps: int = 0

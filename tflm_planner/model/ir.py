@@ -1,8 +1,10 @@
 """A model in memory: graphs of operators and tensors that refer to each other directly.
 
-There are no indices here; only `serde` and `writing` use them. Every field of the flatbuffer is
-either *managed* (an attribute below, emptied in `raw`) or *foreign* (in `raw`, never read), never
-both. Only `edit` and `draft` change a model after it is read.
+Only `serde` and `writing` know the indices by which a file refers to tensors. Every field of the
+flatbuffer is either *managed* (an attribute below, emptied in `raw`) or *foreign* (carried along in
+`raw`), never both. Outside this package nothing reads `raw`: what others must know of foreign
+fields (whether a tensor is sparse) is a property here. Only `edit` and `draft` change a model after
+it is read.
 
     Model -- graphs --> Graph -- ops --> Op -- inputs/outputs --> Tensor -- buffer --> Buffer
 """

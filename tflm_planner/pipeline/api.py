@@ -135,11 +135,13 @@ def plan(
     or none. `on_progress` is told what is being done. Raises UsageError, ModelError, or
     OutputsDifferError (then nothing was written). A tiling whose outputs differ is refused, the
     report says so, and the next best one is made. A result that exceeds the budget is still written
-    and returned; `report.fits` tells. The first Ctrl-C ends the search: the best result so far is
-    proved, and `report.stopped` says so. A second one ends the proof with KeyboardInterrupt. After
-    the proof, Ctrl-C only ends the search for what further permissions reach, and the result is
-    written. Another thread can end the search with `stop.interrupt()`. An exception from
-    `on_progress` or `beside` ends everything, and nothing is written.
+    and returned; `report.may_fit` tells.
+
+    The first Ctrl-C ends the search: the best result so far is proved, and `report.stopped` says
+    so. A second one ends the proof with KeyboardInterrupt. After the proof, Ctrl-C only ends the
+    search for what further permissions reach, and the result is written. Another thread can end the
+    search with `stop.interrupt()`. An exception from `on_progress` or `beside` ends everything, and
+    nothing is written.
     """
     options = options or PlanOptions()
     if destination is not None:

@@ -1,12 +1,12 @@
-"""The Python interface that the package exports: one function for each verb, plain keywords.
+"""The Python interface that the package exports: the verbs that make or judge models, as functions
+with plain keywords.
 
     import tflm_planner as tp
     planned = tp.plan("vww.tflite", target="nano33ble", tile=tp.Tile(max_slowdown=1.10))
     planned.save("vww_planned.tflite")
 
 Everything here is typed, tested and stable; the packages below may change. Each function turns its
-keywords into options and calls the function of the same name in `api`, which has all options and
-serves the command line.
+keywords into options and calls `api`, which has all options and serves the command line.
 """
 
 from __future__ import annotations
@@ -180,16 +180,17 @@ def plan(
 
     target: a target's id, a board's id or a TOML file (`tflm-plan targets` lists them). budget:
     bytes that the arena may take, also as "256K"; default is a board's SRAM. The fastest result
-    within the budget is taken, or else the smallest; `report.fits` tells which. tile: what tiles
-    and loops may cost and need; None computes every operator as a whole. firmware: how the firmware
-    may change: "as-is" not at all, "more-ops" may register more operators, "lean" may also use the
-    lean library. io: "int8" drops conversions at inputs and outputs; `report.converted` lists the
-    values that the application then converts. strip: drop from the file what the runtime does not
-    read. verify: False skips the proof for every input and the runs on LiteRT and TFLM. inputs: how
-    many random inputs those runs compare. seed: the seed of these inputs and of the search.
-    time_limit: seconds after which the search ends with the best result so far; None searches until
-    everything is tried, which gives the same file on any machine. workers: the number of processes
-    of the search.
+    within the budget is taken, or else the smallest; `report.fits` tells whether it fits beyond
+    doubt, `report.may_fit` whether it fits if the arena is as predicted where the prediction says
+    "at least". tile: what tiles and loops may cost and need; None computes every operator as a
+    whole. firmware: how the firmware may change: "as-is" not at all, "more-ops" may register more
+    operators, "lean" may also use the lean library. io: "int8" drops conversions at inputs and
+    outputs; `report.converted` lists the values that the application then converts. strip: drop
+    from the file what the runtime does not read. verify: False skips the proof for every input and
+    the runs on LiteRT and TFLM. inputs: how many random inputs those runs compare. seed: the seed
+    of these inputs and of the search. time_limit: seconds after which the search ends with the best
+    result so far; None ends it by counted work, which gives the same file on any machine. workers:
+    the number of processes of the search.
 
     Raises UsageError, ModelError (the model is damaged, or cannot be run), OutputsDifferError, or
     UnsoundPlanError (an error of this tool that was found before anything was written).
@@ -269,38 +270,46 @@ def stream_input(
     max_slowdown: float = defaults.STREAM_SLOWDOWN,
     rows: int | None = None,
     end: int | None = None,
-    tile: Tile | None = None,
+    tile: Tile | None = Tile(),
+    firmware: Firmware = "as-is",
     verify: bool = True,
+    inputs: int = defaults.INPUTS,
+    seed: int = defaults.SEED,
+    time_limit: float | None = None,
+    workers: int = defaults.WORKERS,
     on_progress: Progress = silent,
 ) -> StreamedInput:
     """Split a model in two so that its input comes a few rows at a time and is never in memory as a
-    whole. rows: rows of the image at a time (None: the fewest possible). end: the front's last
-    operator, by its position in the file (None: the one that needs the least memory). tile:
-    permission for tiles in the back. Raises UsageError, ModelError (the input cannot be streamed),
-    or OutputsDifferError.
+    whole.
+
+    max_slowdown: instructions allowed for the pair, relative to the model. rows: rows of the image
+    at a time (None: the fewest possible). end: the front's last operator, by its position in the
+    file (None: the one that needs the least memory). tile: permission for tiles in the back (None:
+    no tiles); its own `max_slowdown` is not read, as the pair's counts. The other keywords are
+    those of `plan`. Raises UsageError, ModelError (the input cannot be streamed), or
+    OutputsDifferError.
 
     >>> from tflm_planner import stream_input
-    >>> pair = stream_input("tests/models/cnn_int8.tflite", target="nano33ble", verify=False)
+    >>> cnn = "tests/models/cnn_int8.tflite"
+    >>> pair = stream_input(cnn, target="nano33ble", tile=None, verify=False)
     >>> pair.bytes_before, pair.bytes_after
     (122012, 92120)
     """
-    target = _target(target)
+    target = with_lean(_target(target)) if firmware == "lean" else _target(target)
     options = api.StreamOptions(
-        api.MemoryOptions(kernels=api.kernels_of(target)),
-        tiles=None if tile is None else _permission(tile),
+        api.MemoryOptions(seed=seed, kernels=api.kernels_of(target), time_limit=time_limit),
+        tiles=None if tile is None else _permission(tile, firmware, workers),
         rows=rows,
         end=end,
         max_slowdown=max_slowdown,
-        verify=api.VerifyOptions() if verify else None,
+        verify=api.VerifyOptions(seed, inputs) if verify else None,
     )
     result = api.stream_input(model, None, options, on_progress=on_progress)
     name = "model" if isinstance(model, bytes) else Path(model).stem
     return StreamedInput(result.pair.front.data, result.pair.back.data, target, name, result)
 
 
-def _permission(
-    tile: Tile, firmware: Firmware = "as-is", workers: int = defaults.WORKERS
-) -> api.TilePermission:
+def _permission(tile: Tile, firmware: Firmware, workers: int) -> api.TilePermission:
     """The permission as an option of the pipeline. Raises UsageError for invalid values."""
     return api.TilePermission(
         max_slowdown=tile.max_slowdown,

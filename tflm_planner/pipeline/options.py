@@ -1,9 +1,9 @@
 """All options of the pipeline as one tree. Each part of the pipeline receives only its own branch.
 
-    PlanOptions ----- search: MemoryOptions     target, order, offsets       -> memory_plan, write
+    PlanOptions ----- memory: MemoryOptions     target, order, offsets       -> memory_plan, write
                  |--- tiles: TilePermission     tiles and loops, if any      -> candidates
                  `--- verify: VerifyOptions     proof, if any                -> prove
-    StreamOptions --- search, tiles             the same, for both halves    -> stream_input
+    StreamOptions --- memory, tiles, verify     the same, for both halves    -> stream_input
 
 `cli` makes such a tree from the command line, `interface` from the keywords of the public
 functions. Defaults that both of these show are in `support/defaults`.
@@ -46,8 +46,8 @@ ORDERS: tuple[str, ...] = get_args(OrderMethod)
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """How operators are ordered and buffers placed, and for which target. The fields after `strip`
-    are set by the pipeline itself."""
+    """How operators are ordered and buffers placed, and for which target. The pipeline itself sets
+    `spellings` and the fields after `strip`."""
 
     order: OrderMethod = "best"
     """The search for an operator order: one of ORDERS."""
@@ -147,12 +147,12 @@ class TilePermission:
             raise UsageError(f"{self.workers} workers cannot search; give 1 or more")
         check_choices(self.method, self.objective)
 
-    def tiling_options(self, search: MemoryOptions, arena_limit: int | None) -> TilingOptions:
-        """The permission as options of the search for tiles. search: how the tiled model will be
+    def tiling_options(self, memory: MemoryOptions, arena_limit: int | None) -> TilingOptions:
+        """The permission as options of the search for tiles. memory: how the tiled model will be
         planned. arena_limit: bytes that the arena may take."""
         return TilingOptions(
-            search.kernels,
-            search.input_overlaps_of,
+            memory.kernels,
+            memory.input_overlaps_of,
             max_slowdown=self.max_slowdown,
             method=self.method,
             objective=self.objective,

@@ -1,6 +1,7 @@
 """The results of a run as data. The other modules of this package render them.
 
-Nothing here computes or copies: results of lower packages are stored as they are. All sizes are
+Results of lower packages are stored as they are, not copied field by field; properties derive from
+them what several renderings say alike. All sizes are
 bytes.
 """
 

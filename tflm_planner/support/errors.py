@@ -1,7 +1,8 @@
 """All errors with which the tool refuses, each with its process exit code.
 
-A message says what is wrong, where, why, and what to try. A plan over the budget is no error: its
-file is written, and the command line returns exit code 3.
+A message says what is wrong, where, why, and what to try. Two exit codes
+belong to no error: 3, for a plan that exceeds the budget, whose file is written, and 130, for a
+second Ctrl-C.
 """
 
 from __future__ import annotations

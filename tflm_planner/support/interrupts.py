@@ -125,8 +125,8 @@ def _say(message: str) -> None:
 
 @contextmanager
 def stop_on_ctrl_c(stop: Stop) -> Generator[None]:
-    """Ctrl-C ends the search of `stop` inside, not the program. Where the caller has a handler of
-    their own, or is in another thread than the main one, all stays as it is."""
+    """A context in which Ctrl-C ends the search by `stop` instead of the program. It changes
+    nothing if the caller handles Ctrl-C, or if it is entered outside the main thread."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

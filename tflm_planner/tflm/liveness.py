@@ -13,7 +13,7 @@ It knows tensors and operators; it must not know offsets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
@@ -25,7 +25,6 @@ from tflm_planner.support.errors import ModelError
 from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm.aliases import EqualPair, copies, equal_tensors
 from tflm_planner.tflm.control_flow import if_calls, same_places, unneeded_spans, while_calls
-from tflm_planner.tflm.greedy import ONLINE, Request
 from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 
@@ -375,18 +374,3 @@ def hands_over(op: Op, operand: Tensor, result: Tensor, timeline: Timeline) -> b
     if ending is None or beginning is None or operand in timeline.graph_outputs:
         return False
     return ending.last == calls[0][0] == beginning.first
-
-
-def placement_requests(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[Request]:
-    """The requests to TFLM's planner: every planned tensor, at its offset if the plan (tensor ->
-    bytes) has one, then every scratch buffer."""
-    tensors = [
-        Request(
-            timeline.sizes[t],
-            (span := timeline.spans[t]).first,
-            span.last,
-            offsets.get(t, ONLINE),
-        )
-        for t in timeline.planned
-    ]
-    return tensors + [Request(s.size, s.span.first, s.span.last) for s in timeline.scratch]

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from tflm_planner.memory.problem import Plan, Violation, validate
 from tflm_planner.model.ir import Tensor
 from tflm_planner.tflm import greedy
-from tflm_planner.tflm.greedy import Request
+from tflm_planner.tflm.greedy import ONLINE, Request
 from tflm_planner.tflm.liveness import (
     InputOverlapRule,
     Timeline,
-    placement_requests,
     planning_problem,
 )
 
@@ -51,6 +50,21 @@ class Placement:
     def violations(self, input_overlaps_of: InputOverlapRule) -> list[Violation]:
         """Pairs that share memory although the target's contracts do not permit it."""
         return validate(planning_problem(self.timeline, input_overlaps_of), self.plan)
+
+
+def placement_requests(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[Request]:
+    """The requests to TFLM's planner: every planned tensor, at its offset if the plan (tensor ->
+    bytes) has one, then every scratch buffer."""
+    tensors = [
+        Request(
+            timeline.sizes[t],
+            (span := timeline.spans[t]).first,
+            span.last,
+            offsets.get(t, ONLINE),
+        )
+        for t in timeline.planned
+    ]
+    return tensors + [Request(s.size, s.span.first, s.span.last) for s in timeline.scratch]
 
 
 def placement_of(timeline: Timeline, offsets: Mapping[Tensor, int] | None = None) -> Placement:

@@ -1,4 +1,5 @@
-"""Chooses what to tile. `search` is the front door; docs/search.md explains the algorithm.
+"""Chooses what to tile. `permissions.search_by_permission` is the front door, which calls `search`;
+docs/search.md explains the algorithm.
 
 intervals -> estimate/   what an interval needs in tiles or in a loop, from its geometry
 segmentation             the best split of the schedule into segments, by dynamic programming

@@ -111,10 +111,11 @@ class SpellingChoice:
 
 @dataclass(frozen=True)
 class _Pointwise:
-    """A 1x1 convolution whose operand dies at it, and which gains from another spelling. pair:
-    indices of its result and its operand among the buffers of the problem. need: bytes that live
-    while it runs. freed: smallest number of bytes by which the result may then lie below its
-    operand."""
+    """A 1x1 convolution that is the last reader of its operand and gains from another spelling.
+
+    position: of the operator in the schedule. pair: indices of its result and its operand among the
+    buffers of the problem. need: bytes that live while it runs. freed: with the other spelling, the
+    smallest distance in bytes at which the result may lie below the operand."""
 
     position: int
     pair: tuple[int, int]

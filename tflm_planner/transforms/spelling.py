@@ -70,7 +70,7 @@ class Spelling:
 
     @property
     def ops(self) -> tuple[int, ...]:
-        """The position, in the form of a region."""
+        """The operator's position as a tuple, as regions give theirs."""
         return (self.op,)
 
 

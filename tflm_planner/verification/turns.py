@@ -169,8 +169,8 @@ class _Walk:
 
 
 def _may_decide(op: Op) -> bool:
-    """Whether the results of an operator are small integers that a rule may compute, so that they
-    may decide a loop."""
+    """Whether an operator's results may decide how often a loop runs: they are small integers,
+    computed from small integers or from shapes."""
     return all(map(_is_small, op.outputs)) and (
         reads_shape_alone(op) or all(map(_is_small, op.operands()))
     )

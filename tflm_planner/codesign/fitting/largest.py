@@ -244,12 +244,12 @@ class _Fitting:
 
     def _options(self, kind: RungKind) -> PlanOptions:
         limits = self.limits
-        search = MemoryOptions(kernels=kernels_of(limits.target))
+        memory = MemoryOptions(kernels=kernels_of(limits.target))
         if kind == "plan":
-            return PlanOptions(search, given_arena_limit=limits.arena_limit, verify=None)
+            return PlanOptions(memory, given_arena_limit=limits.arena_limit, verify=None)
         operators = AllowedOperators.NONE if kind == "tiles" else AllowedOperators.ALL
         tiles = TilePermission(max_slowdown=limits.slowdown, operators=operators)
-        return PlanOptions(search, tiles, given_arena_limit=limits.arena_limit, verify=None)
+        return PlanOptions(memory, tiles, given_arena_limit=limits.arena_limit, verify=None)
 
     def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:
         """The outcome of the same plan on lean firmware."""

@@ -151,9 +151,9 @@ def _schedule(data: bytes, limits: BoardLimits, *, is_quick: bool) -> _Schedule:
 
 
 def _planned(by: Test, data: bytes, limits: BoardLimits) -> _Schedule:
-    search = MemoryOptions(kernels=kernels_of(limits.target))
+    memory = MemoryOptions(kernels=kernels_of(limits.target))
     tiles = limits.tiles if by == "tiles" else None
-    options = PlanOptions(search, tiles, given_arena_limit=limits.arena, verify=None)
+    options = PlanOptions(memory, tiles, given_arena_limit=limits.arena, verify=None)
     file: PlannedFile = PlanningSession(data, Stop(), silent).plan(options).file
     most = limits.instructions
     is_quick = most is None or file.instructions(limits.target) <= most

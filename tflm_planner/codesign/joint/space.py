@@ -149,7 +149,8 @@ class Member:
         return Chain("member", image, tuple(grown.layers))
 
     def places(self) -> tuple[int, ...]:
-        """For each layer, the index of the layer of the largest network of which it is a part."""
+        """For each layer, the index of the layer that it takes its weights from in the largest
+        network of the space."""
         return tuple(self._places())
 
     def _places(self) -> Iterator[int]:

@@ -107,9 +107,9 @@ def stock_memory(chain: Chain, target: Target) -> ChainMemory:
 def planned_memory(chain: Chain, target: Target) -> ChainMemory:
     """The memory with the planner's operator order and offsets."""
     data, layers = build_traced(running(chain))
-    search = MemoryOptions(kernels=kernels_of(target))
+    memory = MemoryOptions(kernels=kernels_of(target))
     planning = PlanningSession(data, Stop(), lambda _: None)
-    planned = planning.plan(PlanOptions(search, verify=None)).file
+    planned = planning.plan(PlanOptions(memory, verify=None)).file
     return _memory(planned.inspection, data, layers)
 
 

@@ -330,9 +330,9 @@ def search(
 ) -> int:  # fmt: skip
     """Continue a search for about `budget` work; returns FOUND, IMPOSSIBLE or SUSPENDED.
 
-    When found, `state.offset` holds the offsets. Without `ordered`, items may also be placed
-    below earlier ones (needed for groups that may lie above another item at a lower offset), and
-    IMPOSSIBLE then proves nothing.
+    FOUND: `state.offset` holds the offsets. IMPOSSIBLE: with `ordered`, no plan of this capacity
+    exists. ordered: items are placed by ascending offsets. Without it, an item may also go below
+    earlier ones, as items that may overlap can need; IMPOSSIBLE then proves nothing.
     """
     frames, scalars = state.frames, state.scalars
     if scalars[STATUS] != SUSPENDED:

@@ -146,7 +146,8 @@ class _Portfolio:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to gain, or the search was stopped after a plan was found."""
+        """Whether the search may end: the plan is known to be the lowest, or the search was stopped
+        after an allocator found a plan."""
         placed = self.allocator != _STACKED
         return self.height <= self.bound or self.proved or (placed and self.stop.is_over)
 

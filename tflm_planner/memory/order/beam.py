@@ -133,8 +133,9 @@ def improve(
 def _lower_peak(
     dag: Dag, order: tuple[int, ...], high: list[int], window: int, budget: int, clock: Clock
 ) -> tuple[int, ...] | None:
-    """The order with one window, which holds the first of the highest steps, replaced by an order
-    of that window with a lower peak; None if no window has one."""
+    """A new order with a lower peak, or None. Windows of `window` steps that contain the first step
+    with the most live bytes are tried one after the other: the steps in one are put into another
+    order, all others stay."""
     top = max(high)
     at = high.index(top)
     renumbered = renumber(dag, order)

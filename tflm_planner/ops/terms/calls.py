@@ -91,11 +91,11 @@ class OpCall:
         return self.memory[name]
 
     def mix(self, values: Residues, *name: object) -> Values:
-        """Elements that are all mixed by one key, made from `name`."""
+        """Values in which every element is mixed by the same key, made from `name`."""
         return self.mix_by(values, mixing.key(*name))
 
     def mix_by(self, values: Residues, words: Words) -> Values:
-        """Elements mixed by one key, or each by its own."""
+        """Values in which all elements are mixed by the one key in `words`, or each by its own."""
         return Values(self.mixer.mix(values, words), False)
 
 

@@ -116,13 +116,13 @@ def _rungs(parts: LadderParts) -> Iterator[Rung]:
 def smaller_file(parts: LadderParts) -> SmallerFile | None:
     """The file's size with --strip, and the command. None if the file fits the board's flash, or
     was stripped already."""
-    search, planned = parts.options.memory, parts.planned
-    board = search.kernels.target.board
-    if board is None or len(planned.data) <= board.flash or search.strip != "nothing":
+    memory, planned = parts.options.memory, parts.planned
+    board = memory.kernels.target.board
+    if board is None or len(planned.data) <= board.flash or memory.strip != "nothing":
         return None
     permission = parts.options.tiles
     is_portable = permission is not None and not permission.dialect
-    how = replace(search, strip="unread" if is_portable else "unread by TFLM")
+    how = replace(memory, strip="unread" if is_portable else "unread by TFLM")
     model = read_model(planned.data, dialect=True)
     return SmallerFile(len(strip_file(model, how)), _command(parts, "--strip"))
 

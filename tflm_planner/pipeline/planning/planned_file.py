@@ -3,8 +3,8 @@
     MemoryPlan --write--> file --read back--> plan found in it: validated, overlaps replayed
                                               -> PlannedFile
 
-All checks before the runs on runtimes are here and in `tiled_file`, which makes the files of
-tilings.
+Here are the checks of one file before it is proved; `tiled_file` makes the files of tilings with
+them.
 """
 
 from __future__ import annotations

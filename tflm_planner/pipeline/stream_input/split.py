@@ -345,12 +345,12 @@ def plan_split(
     stop: Stop | None = None,
 ) -> StreamedPair:
     """Plan both halves of a split (see `transforms.row_loop.split_input.split_model`)."""
-    search, target = options.memory, options.target
+    memory, target = options.memory, options.target
     halves = split_model(model, ops, rows)
     states = halves.strips.states
-    stop = stop or Stop(search.time_limit)
-    front_search = replace(search, states=states)
-    front = _plan_half(halves.front, front_search, None, on_progress, stop)
+    stop = stop or Stop(memory.time_limit)
+    front_memory = replace(memory, states=states)
+    front = _plan_half(halves.front, front_memory, None, on_progress, stop)
     check_states(front, states)
     front_arena = split_arena(front.inspection.model, target, carried_plan(front.inspection.model))
     original = latency_of(model, target).instructions
@@ -361,22 +361,22 @@ def plan_split(
     allowed = min(max(back_slowdown, 1.0), MOST_SLOWDOWN)
     tiles = None if options.tiles is None else replace(options.tiles, max_slowdown=allowed)
     add_room(halves.back, front_arena.shared)
-    back = _plan_half(halves.back, search, tiles, on_progress, stop)
+    back = _plan_half(halves.back, memory, tiles, on_progress, stop)
     instructions = PairInstructions(original, turns, back.instructions(target))
     return StreamedPair(ops, halves.strips, front, back, front_arena, instructions)
 
 
 def _plan_half(
     model: Model,
-    search: MemoryOptions,
+    memory: MemoryOptions,
     tiles: TilePermission | None,
     on_progress: Progress,
     stop: Stop,
 ) -> PlannedFile:
     data = write_model(model)
-    if search.kernels.target.lean:
+    if memory.kernels.target.lean:
         data, _ = add_lean_pool(model)
-    planner = ModelPlanner(search, stop, tiles, on_progress=on_progress)
+    planner = ModelPlanner(memory, stop, tiles, on_progress=on_progress)
     return planner.plan(data, read_model(data)).file
 
 

@@ -32,7 +32,8 @@ from tflm_planner.tflm.kernels.prepare import (
 )
 from tflm_planner.tflm.kernels.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.lean.costs import lean_costs
-from tflm_planner.tflm.liveness import Timeline, placement_requests, timeline_of
+from tflm_planner.tflm.liveness import Timeline, timeline_of
+from tflm_planner.tflm.placement import placement_requests
 from tflm_planner.tflm.targets import Target
 
 PARTS = (

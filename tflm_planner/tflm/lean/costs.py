@@ -61,10 +61,10 @@ def lean_costs(
 
 
 def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
-    """A key of a list of operators, to be compared for lists of equal kinds, options and shapes. If
-    two lists have equal keys, lean firmware keeps pieces of equal sizes for both, each with its own
-    pool, and also in tiles. The keys are equal if the same arrays contain each other and the same
-    operators have equal OpData."""
+    """A key for comparing two lists of operators that have equal kinds, options and shapes, each
+    list with its own pool. If the keys are equal, lean firmware allocates equal sizes for both,
+    whole or in tiles. They are equal if the same parameter arrays lie within each other, and the
+    same operators have equal OpData."""
     array_pairs = [_parameters(op, target) for op in ops]
     arrays = list(dict.fromkeys(a for pair in array_pairs for a in pair or ()))
     number = {array: k for k, array in enumerate(arrays)}

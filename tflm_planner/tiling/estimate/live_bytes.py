@@ -189,13 +189,14 @@ class LiveBytes:
         return all(defined_at[t] >= first for t in operands if t in defined_at)
 
     def _saved_bytes(self, position: int, inputs: Entering) -> IntGrid:
-        """Bytes of an operator's operands that need not exist beside its results."""
+        """Bytes that an operator's operands and results need less than the sum of their sizes."""
         if len(self._walk.schedule.ops[position].outputs) > 1:
             return self._split_operand_bytes(position, inputs)
         return self._reused_bytes(position, inputs)
 
     def _split_operand_bytes(self, position: int, entering: Collection[Tensor]) -> IntGrid:
-        """Bytes of an operand that is split: its parts need not exist beside it."""
+        """Bytes of operands that die at an operator that splits them: its results are views of them
+        and take no bytes of their own."""
         walk = self._walk
         dying = (
             walk.part_bytes[t]

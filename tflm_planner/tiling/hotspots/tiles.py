@@ -140,10 +140,9 @@ class HotspotTiles:
     def _options_of_largest(
         self, schedule: LinearSchedule, interval: Interval, least_head: int
     ) -> list[HotspotOption]:
-        """Options of the hotspot that needs the most bytes. If the head is the objective: its
-        smallest tiles, and larger ones that need little more. If the tail counts too: the largest
-        tiles first, until more tiles cannot beat the best model, because every tile adds to the
-        tail."""
+        """Options of the hotspot that needs the most bytes. With the head as objective: the
+        smallest tiles, and larger ones that need few more bytes. Otherwise each tile also adds to
+        the tail: all options but those that cannot beat the best model."""
         if self.options.objective == "head":
             return self._smallest_tiles(schedule, interval)
         options = self._options_of(schedule, interval, least_head)

@@ -72,8 +72,8 @@ class AccessReplay:
 
 def replay_safe(op: Op, build: KernelBuild, below: int) -> bool:
     """Whether `op` computes the right bits in `build` if its result starts `below` bytes below its
-    data operand (negative: above). If its order of reads and writes is not known: whether the two
-    share no byte."""
+    data operand (negative: above). If the order of its reads and writes is unknown, the result and
+    the operand must share no byte."""
     kernel_replay = replays(op, build)
     if kernel_replay:
         return all(replay.safe(below) for replay in kernel_replay)

@@ -85,7 +85,7 @@ def _shape_of_rank_4(tensor: Tensor) -> tuple[int, int, int, int]:
 
 
 def convolution(op: Op, target: Target) -> Iterator[int]:
-    """Columns of int8 and int16."""
+    """Bytes of the buffer for input columns, of int8 and int16 convolutions."""
     window = _window(op)
     if window is None:
         return

@@ -56,7 +56,8 @@ class ReferenceKernels(KernelLibrary):
     name = "reference"
 
     def memory_of(self, kind: str, target: Target) -> OperatorMemory:
-        """What operators of a kind take; libraries that serve some of them answer for these."""
+        """What an operator of a kind takes in the arena. Other libraries fall back on this for
+        kinds that they do not serve."""
         return OPERATORS.get(kind, _NOTHING)
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
