@@ -261,6 +261,7 @@ def test_a_search_is_the_same_on_a_cluster_whose_worker_is_killed() -> None:
 
 
 @needs_tensorflow
+@pytest.mark.slow
 def test_members_are_parts_of_the_largest() -> None:
     from tflm_planner.codesign.training.supernet import SuperNetwork
     from tflm_planner.codesign.training.trainable import untrained

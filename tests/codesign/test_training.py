@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("tensorflow")
 
 from tests.conftest import needs_tflm
 from tflm_planner.codesign.chains.chain import Chain, Layer
@@ -34,6 +33,11 @@ from tflm_planner.codesign.training.trainable import (
 )
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
+
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="needs TensorFlow (extra codesign)"
+)
+"""Not imported to find out: that takes seconds, and only slow tests need it."""
 
 
 def resnet(side: int = 8, width: int = 8, channels: int = 1) -> Chain:
@@ -91,7 +95,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one - other).max() / np.abs(other).max())
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_tensorflow_computes_what_numpy_says(name: str) -> None:
     chain, form = FORMS[name]
@@ -296,7 +300,7 @@ def test_int8_is_as_accurate(rounded: RoundedModel, trained: Trainable, digits: 
     assert abs(rounded.of_int8 - rounded.of_floats) < 0.02
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sums", "late sums", "bottlenecks"])
 def test_rounded_training_sees_what_int8_computes(name: str) -> None:
     chain, form = FORMS[name]
