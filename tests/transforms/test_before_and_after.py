@@ -21,7 +21,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
-from tflm_planner.transforms.base import Pass, run
+from tflm_planner.transforms.base import Transform, run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.dialect import Crop, Dialect
 from tflm_planner.transforms.fold_transpose import fold_transposes
@@ -49,9 +49,9 @@ def document(name: str) -> str:
     return f"{meaning}\n\nbefore\n\n{before}\nafter\n\n{after}"
 
 
-def rewritten(model: Model, *passes: Pass) -> tuple[str, str]:
+def rewritten(model: Model, *transforms: Transform) -> tuple[str, str]:
     before = to_text(model)
-    run(model, *passes)
+    run(model, *transforms)
     return before, to_text(model)
 
 
@@ -114,8 +114,8 @@ def minify() -> tuple[str, str]:
     """Names are dropped that nobody finds a tensor by: inputs and outputs keep theirs."""
     model = two_convolutions()
     shown: list[str] = []
-    for passes in ((), (Minify(),)):
-        run(model, *passes)
+    for transforms in ((), (Minify(),)):
+        run(model, *transforms)
         names = " ".join(repr(t.name) for t in model.tensors())
         shown.append(f"{to_text(model)}  names {names}\n  {len(write_model(model))} bytes\n")
     return shown[0], shown[1]

@@ -1,4 +1,4 @@
-"""Checks whether a model could run, to find damaged files and faulty passes.
+"""Checks whether a model could run, to find damaged files and faulty transforms.
 
 It checks calls of sub-graphs, shapes and data of tensors, options and operands of operators, that
 a tensor has one producer, and that nothing is read before it is written. It must not change models,

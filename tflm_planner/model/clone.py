@@ -1,4 +1,4 @@
-"""Copies a model, so that passes can change the copy.
+"""Copies a model, so that transforms can change the copy.
 
 It is ten times as fast as reading the file again. It must not know flatbuffers.
 """
@@ -23,7 +23,7 @@ Graphs = dict[str, list[Graph]]
 
 
 def clone(model: Model) -> Model:
-    """A copy made of new objects, so that passes can change it and leave `model` unchanged.
+    """A copy made of new objects, so that transforms can change it and leave `model` unchanged.
 
     What is never changed in place is shared: the bytes of buffers, options, quantisation, `raw`.
     """

@@ -1,7 +1,7 @@
 """New operators and tensors, prepared in a draft and put into a graph in one step.
 
-A pass that finds out halfway that it cannot continue drops its draft; the model is then unchanged.
-Only this module and `edit` change a model.
+A transform that finds out halfway that it cannot continue drops its draft; the model is then
+unchanged. Only this module and `edit` change a model.
 """
 
 from __future__ import annotations

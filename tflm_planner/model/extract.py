@@ -2,9 +2,9 @@
 
     the model     x -[A]- a -[B]- b -[C]- y        extract [B]     a -[B]- b
 
-Like the copies that `clone` makes, the new model shares everything that no pass changes in place:
-options, constants, types. A search evaluates hundreds of such parts; if it read a file for each,
-it would spend most of its time reading.
+Like the copies that `clone` makes, the new model shares everything that no transform changes in
+place: options, constants, types. A search evaluates hundreds of such parts; if it read a file for
+each, it would spend most of its time reading.
 """
 
 from __future__ import annotations

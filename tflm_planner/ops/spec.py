@@ -1,4 +1,4 @@
-"""What an operator means, as far as passes need it: one entry per operator kind.
+"""What an operator means, as far as transforms need it: one entry per operator kind.
 
 An operator without an entry is *unknown*: it is kept, ordered and placed, but never split and
 never made to share memory, and its order relative to other unknown operators is kept.

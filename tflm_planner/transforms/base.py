@@ -1,8 +1,8 @@
-"""Passes: a pass is a frozen dataclass whose fields are its options.
+"""Transforms: a transform is a frozen dataclass whose fields are its options.
 
-A pass decides what is legal; the search chooses which passes run and where. A pass changes the
-model through `model.edit` and `model.draft` alone, and returns notes: what it did, or why it did
-not.
+A transform decides what is legal; the search chooses which transforms run and where. A transform
+changes the model through `model.edit` and `model.draft` alone, and returns notes: what it did, or
+why it did not.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.ops import has_side_effects
 
 
-class Pass(Protocol):
-    """One transformation of a model."""
+class Transform(Protocol):
+    """One rewrite of a model."""
 
     def apply(self, model: Model) -> list[str]:
         """Change `model` in place. Returns notes for the report, or an empty list."""
         ...
 
 
-def run(model: Model, *passes: Pass) -> list[str]:
-    """Apply passes in order, with the model checked before the first and after each."""
+def run(model: Model, *transforms: Transform) -> list[str]:
+    """Apply transforms in order, with the model checked before the first and after each."""
     check(model)
     notes: list[str] = []
-    for one in passes:
+    for one in transforms:
         notes += one.apply(model)
         check(model)
     return notes
 
 
 class TransformRefusedError(Exception):
-    """The reason why a pass leaves a region unchanged. `prefix` begins the note."""
+    """The reason why a transform leaves a region unchanged. `prefix` begins the note."""
 
     prefix: ClassVar[str] = "not changed"
 

@@ -54,16 +54,16 @@ class Dialect:
     def apply(self, model: Model) -> list[str]:
         """See the class."""
         protected = set[Tensor]() if self.outputs else set(model.main.outputs)
-        idle = [
+        self_copies = [
             op
             for op in model.main.ops
             if makes_views(op)
             and not any(t in protected for t in op.outputs)
             and copies_onto_itself(op, self.offsets)
         ]
-        drop_views(model, model.main, idle)
+        drop_views(model, model.main, self_copies)
         left = sorted({op.kind for op in model.main.ops if makes_views(op)})
-        notes = [f"TFLM dialect: {len(idle)} operators dropped, their results are views"]
+        notes = [f"TFLM dialect: {len(self_copies)} operators dropped, their results are views"]
         if left:
             notes.append(f"TFLM dialect: {', '.join(left)} are still needed, for copies")
         return notes
@@ -90,8 +90,10 @@ class Crop:
                 shape = op.outputs[0].shape or (0, 0)
                 rows += shape[1] - read
                 resize(op.outputs[0], (shape[0], read, *shape[2:]))
-        idle = [op for op in model.main.ops if op.kind == "SLICE" and _is_identity(op, model)]
-        drop_views(model, model.main, idle, merge=True)
+        self_copies = [
+            op for op in model.main.ops if op.kind == "SLICE" and _is_identity(op, model)
+        ]
+        drop_views(model, model.main, self_copies, merge=True)
         joined = [t for t in model.main.outputs if t.producer and t.producer.kind in VIEW_MAKERS]
         if joined and any(op.kind == "RESHAPE" for op in model.ops()):
             for t in dict.fromkeys(joined):

@@ -11,7 +11,7 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`)
 
-A rewrite that may cost memory, time or bytes of the file is a separate pass.
+A rewrite that may cost memory, time or bytes of the file is a separate transform.
 """
 
 from __future__ import annotations

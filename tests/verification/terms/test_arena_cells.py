@@ -54,15 +54,15 @@ def act(store: ArenaStore, tensors: list[Tensor], rng: random.Random) -> Values 
     """Something that happens in an arena; what is read, if something is."""
     tensor = rng.choice(tensors)
     alike = [t for t in tensors if t.nbytes == tensor.nbytes]
-    what = rng.choice(["write", "write", "write", "read", "read", "read", "copy", "spoil", "keep"])
+    what = rng.choice(["write", "write", "write", "read", "read", "read", "copy", "poison", "keep"])
     if what == "write":
         store.write(tensor, some_values(tensor, rng, store.symbols))
     elif what == "read":
         return store.read(tensor)
     elif what == "copy":
         store.copy(tensor, rng.choice(alike))
-    elif what == "spoil":
-        store.spoil(tensor, rng.randint(0, tensor.nbytes - 1))
+    elif what == "poison":
+        store.poison(tensor, rng.randint(0, tensor.nbytes - 1))
     else:
         before = store.snapshot()
         store.write(tensor, some_values(tensor, rng, store.symbols))

@@ -135,5 +135,5 @@ def test_rows_that_are_appended_lie_behind_each_other() -> None:
     for first in (2, 0):
         store.write_some(whole, first, values.at((slice(first, first + 2),)))
     assert unequal(store.read(whole), values) == []
-    store.spoil(whole, 4)
+    store.poison(whole, 4)
     assert unequal(store.read(whole), values) == [2, 3]

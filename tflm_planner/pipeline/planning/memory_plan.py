@@ -52,7 +52,7 @@ class PlacedModel:
     offsets: dict[Tensor, int]
 
     def copy(self) -> PlacedModel:
-        """A deep copy, which passes may change."""
+        """A deep copy, which transforms may change."""
         model = clone(self.model)
         twins = dict(zip(self.model.tensors(), model.tensors(), strict=True))
         return PlacedModel(model, {twins[t]: offset for t, offset in self.offsets.items()})
@@ -61,7 +61,7 @@ class PlacedModel:
 @dataclass(frozen=True)
 class MemoryPlan:
     """A plan for `model`, whose operators are in the order of execution. The model must not be
-    changed any more; later passes change copies."""
+    changed any more; later transforms change copies."""
 
     model: Model
     timeline: Timeline

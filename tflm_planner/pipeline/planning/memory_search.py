@@ -1,8 +1,8 @@
 """Chooses the order of operators, the aliases and the offsets.
 
-Passes and the planning problem define what is legal. This module makes candidates, which are copies
-of the model in different orders, and takes the one with the smallest head as TFLM will really place
-it. If no order saves anything, the order stays as it was.
+Transforms and the planning problem define what is legal. This module makes candidates, which are
+copies of the model in different orders, and takes the one with the smallest head as TFLM will
+really place it. If no order saves anything, the order stays as it was.
 """
 
 from __future__ import annotations

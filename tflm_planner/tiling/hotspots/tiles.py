@@ -146,15 +146,15 @@ class HotspotTiles:
         if self.options.objective == "head":
             return self._smallest_tiles(schedule, interval)
         options = self._options_of(schedule, interval, least_head)
-        return [o for o in options if not self._is_vain(o.head, o.tail)]
+        return [o for o in options if not self._cannot_win(o.head, o.tail)]
 
     def _objective_bytes(self, head: int, tail: int) -> int:
         """The bytes that the objective counts, from a head and a tail."""
         return head + tail if self.options.objective == "arena" else head
 
-    def _is_vain(self, head: int, tail: int) -> bool:
-        """Whether this head and this addition to the tail do not need fewer bytes than the best
-        model."""
+    def _cannot_win(self, head: int, tail: int) -> bool:
+        """Whether a model with this head, and this addition to the tail, needs no fewer bytes than
+        the best one so far."""
         return self._objective_bytes(head, self.models.untiled.tail + tail) >= self._known_bytes
 
     @property
@@ -170,12 +170,12 @@ class HotspotTiles:
         least `least_head`, and they add n times as much to the tail. tail: bytes that the tiles add
         to it, not counting the operators that join them."""
         if not known:
-            return not self._is_vain(least_head, tail)
+            return not self._cannot_win(least_head, tail)
         last = max(known, key=lambda o: o.region.tiles)
         head = max(least_head, last.head * last.region.tiles // parts)
         tail = max(tail, last.tail * (parts - 1) // (last.region.tiles - 1))
         least = min(self._objective_bytes(o.head, o.tail) for o in known)
-        return self._objective_bytes(head, tail) < least and not self._is_vain(head, tail)
+        return self._objective_bytes(head, tail) < least and not self._cannot_win(head, tail)
 
     def _low_enough(self, head: int, options: Sequence[HotspotOption]) -> int:
         """The head that is low enough for other hotspots: the larger of `head` and the head of the
@@ -203,7 +203,7 @@ class HotspotTiles:
                 continue
             tail = sum(o.tail for o in chosen)
             size = self._objective_bytes(head, tail)
-            if not self._is_vain(head, tail) and (best is None or size < best[0]):
+            if not self._cannot_win(head, tail) and (best is None or size < best[0]):
                 best = size, [o.region for o in chosen]
         return best and best[1]
 

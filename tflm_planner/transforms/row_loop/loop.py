@@ -1,6 +1,6 @@
 """Which region to run in a loop, or the reason why it cannot run in one.
 
-It must not know how: geometry, body and pass build on this.
+It must not know how: geometry, body and transform build on this.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class NotStreamableError(TransformRefusedError):
 class LoopedRegion:
     """A region that runs a few rows at a time inside one WHILE.
 
-    ops: positions in the main graph before the pass. rows: rows of the region's result that one
-    turn makes. border: how the image's borders are handled. "masked" runs from the top down and
-    "reverse" from the bottom up (then a stride-2 window padded only below needs no mask); both
-    mask rows outside the image that a window reads as padding. "peeled" runs from the top down and
+    ops: positions in the main graph before the transform. rows: rows of the region's result that
+    one turn makes. border: how the image's borders are handled. "masked" runs from the top down and
+    "reverse" from the bottom up (then a stride-2 window padded only below needs no mask); both mask
+    rows outside the image that a window reads as padding. "peeled" runs from the top down and
     unrolls the first and the last turns, so that no turn of the loop masks anything.
     """
 

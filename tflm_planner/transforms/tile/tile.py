@@ -33,8 +33,8 @@ from tflm_planner.transforms.tile.tiler import Tiler
 class TiledRegion:
     """What to tile, and how.
 
-    ops: positions in the main graph before the pass. splits: how the region's results are cut, each
-    axis once. halo: what to do about rows that several tiles read (see `tiler`). border: how
+    ops: positions in the main graph before the transform. splits: how the region's results are cut,
+    each axis once. halo: what to do about rows that several tiles read (see `tiler`). border: how
     windows at a tile's border get padding that only the image's border has (see `windows`).
     backward: the last tile is computed first, so that results can overlap operands in the other
     direction. eager: operators run as soon as their operands exist (see `eager_order`).

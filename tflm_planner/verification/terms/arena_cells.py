@@ -72,7 +72,7 @@ class ArenaCells:
         self._at_once = room is not None
         self._room: Cells | None = None if room is None else room[:count]
         if room is None:
-            self.spoil(slice(0, count))
+            self.poison(slice(0, count))
 
     def __len__(self) -> int:
         return self._count
@@ -86,7 +86,7 @@ class ArenaCells:
             values = Values(self._symbols.elements(values), False)
         self._keep(_Write(part.start, part.stop, values, dtype))
 
-    def spoil(self, part: slice) -> None:
+    def poison(self, part: slice) -> None:
         """Let bytes hold what nobody knows, different from all that was there before."""
         self._rubbish += 1
         self._keep(_Write(part.start, part.stop, None, _BYTE, self._rubbish))
@@ -156,7 +156,7 @@ class ArenaCells:
 
     @property
     def _cells(self) -> Cells:
-        if self._room is None:  # every byte was spoilt first, so that these are never read
+        if self._room is None:  # every byte was poisoned first, so that these are never read
             element = np.empty((LANES, self._count), np.uint32)
             self._room = Cells(element, np.empty(self._count, np.uint32))
         return self._room

@@ -175,7 +175,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Execution:
     """How the result runs. in_arena: in its arena, or with separate tensors. late_copies: which of
     two orders of copies loops have. said: words that precede the message of a difference."""
 
@@ -185,17 +185,17 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
+class _Outcome:
     """The outputs of a run, and the state that it leaves."""
 
     outputs: list[Values]
     state: Residues
 
 
-def _ends_of(machine: Machine, inputs: Sequence[Values]) -> list[_Ends]:
+def _outcomes_of(machine: Machine, inputs: Sequence[Values]) -> list[_Outcome]:
     """Run a machine: its outputs and state in each memory."""
     outputs = machine.run(inputs)
-    return [_Ends(*pair) for pair in zip(outputs, machine.states, strict=True)]
+    return [_Outcome(*pair) for pair in zip(outputs, machine.states, strict=True)]
 
 
 class _Comparison:
@@ -229,42 +229,46 @@ class _Comparison:
     def difference(self) -> Difference | None:
         """What differs; None if all outputs and the state are equal."""
         expected = self._run_original()
-        ways = self._ways()
-        runs = self._run_together(ways)
-        for way, run in zip(ways, runs, strict=True):
-            wrong = self._difference_from(expected, way, run)
+        executions = self._executions()
+        runs = self._run_together(executions)
+        for execution, run in zip(executions, runs, strict=True):
+            wrong = self._difference_from(expected, execution, run)
             if wrong is not None:
                 return wrong
         return None
 
-    def _ways(self) -> list[_Way]:
-        """All ways of running in which the result must equal the original."""
+    def _executions(self) -> list[_Execution]:
+        """All executions in which the result must equal the original."""
         if self._kernels is None:
-            return [_Way(in_arena=False)]
-        ways = [_Way()]
+            return [_Execution(in_arena=False)]
+        executions = [_Execution()]
         if any(op.kind == "WHILE" for op in self._result.ops()):
-            ways.append(_Way(late_copies=True))  # in an arena the order of copies matters
+            executions.append(
+                _Execution(late_copies=True)
+            )  # in an arena the order of copies matters
         if not self._result.has_views:
             said = "where no plan is taken notice of: "
-            ways.append(_Way(in_arena=False, said=said))
-        return ways
+            executions.append(_Execution(in_arena=False, said=said))
+        return executions
 
-    def _run_together(self, ways: Sequence[_Way]) -> Sequence[_Ends | None]:
-        """The outcomes of all ways, run in lockstep. None for each if one of them fails, or runs a
-        loop or branch differently, so that they cannot run in lockstep."""
-        if len(ways) > 1:
+    def _run_together(self, executions: Sequence[_Execution]) -> Sequence[_Outcome | None]:
+        """The outcomes of all executions, in lockstep. None for each if one of them fails, or runs
+        a loop or branch differently, so that they cannot run in lockstep."""
+        if len(executions) > 1:
             with contextlib.suppress(InexpressibleError):
-                return self._run_result(ways)
-        return [None] * len(ways)
+                return self._run_result(executions)
+        return [None] * len(executions)
 
-    def _difference_from(self, expected: _Ends, way: _Way, run: _Ends | None) -> Difference | None:
-        """The difference in one way of running. The result is run if `run` is None."""
+    def _difference_from(
+        self, expected: _Outcome, execution: _Execution, run: _Outcome | None
+    ) -> Difference | None:
+        """The difference in one execution. The result is run if `run` is None."""
         try:
-            actual = run or self._run_result([way])[0]
+            actual = run or self._run_result([execution])[0]
         except OutsideError as wrong:
-            return Difference(way.said + str(wrong))
+            return Difference(execution.said + str(wrong))
         except UndecidedError as lost:
-            if not way.in_arena:
+            if not execution.in_arena:
                 raise
             # The original's loops end for known reasons, and loops that were added count constants.
             return Difference(f"the condition of {lost.op.label} is overwritten in the arena")
@@ -274,16 +278,16 @@ class _Comparison:
             values = output_as_original(outer, inner, actual.outputs[i], self._symbols, self._mixer)
             where = first_unequal(expected.outputs[i], values, self._symbols)
             if where is not None:
-                place = self._place(way, inner)
-                said = f"{way.said}output {i} ({outer.name!r}) differs at element {where}"
+                place = self._place(execution, inner)
+                said = f"{execution.said}output {i} ({outer.name!r}) differs at element {where}"
                 return Difference(said + place.said, place.culprit)
         if not np.array_equal(expected.state, actual.state):
-            place = self._place(way)
-            said = f"{way.said}the state that it leaves differs"
+            place = self._place(execution)
+            said = f"{execution.said}the state that it leaves differs"
             return Difference(said + place.said, place.culprit)
         return None
 
-    def _run_original(self, observe: Observer | None = None) -> _Ends:
+    def _run_original(self, observe: Observer | None = None) -> _Outcome:
         machine = Machine(
             self._original,
             SeparateStore(self._original, self._mixer, self._symbols),
@@ -292,26 +296,28 @@ class _Comparison:
             allowance=Allowance(self._size),
             graph=self._outer,
         )
-        return _ends_of(machine, self._ours)[0]
+        return _outcomes_of(machine, self._ours)[0]
 
-    def _run_result(self, ways: Sequence[_Way], observe: Observer | None = None) -> list[_Ends]:
+    def _run_result(
+        self, executions: Sequence[_Execution], observe: Observer | None = None
+    ) -> list[_Outcome]:
         machine = Machine(
             self._result,
-            *self._stores(ways),
+            *self._stores(executions),
             observe=observe,
             allowance=Allowance(self._size),
             graph=self._inner,
         )
-        return _ends_of(machine, self._theirs)
+        return _outcomes_of(machine, self._theirs)
 
-    def _stores(self, ways: Sequence[_Way]) -> list[Store]:
-        """The memory for each way."""
+    def _stores(self, executions: Sequence[_Execution]) -> list[Store]:
+        """The memory of each execution."""
         stores: list[Store] = []
-        for way in ways:
-            if way.in_arena and self._kernels is not None:
+        for execution in executions:
+            if execution.in_arena and self._kernels is not None:
                 if self._layout is None:
                     self._layout = layout_of(self._result, self._kernels)
-                late = way.late_copies
+                late = execution.late_copies
                 stores.append(
                     ArenaStore(self._layout, self._mixer, self._symbols, late_copies=late)
                 )
@@ -319,7 +325,7 @@ class _Comparison:
                 stores.append(SeparateStore(self._result, self._mixer, self._symbols))
         return stores
 
-    def _place(self, way: _Way, output: Tensor | None = None) -> Difference:
+    def _place(self, execution: _Execution, output: Tensor | None = None) -> Difference:
         """The first operator of the result that makes an element which the original never makes. If
         there is none, so that elements only lie in other places, the operator that writes the
         differing output."""
@@ -338,7 +344,7 @@ class _Comparison:
                 if missing.any():
                     strange.append((op, int(np.flatnonzero(missing)[0])))
 
-        self._run_result([way], look)
+        self._run_result([execution], look)
         maker = None if output is None else output.producer
         if strange:
             op, element = strange[0]

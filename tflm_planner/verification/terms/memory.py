@@ -83,10 +83,10 @@ class ArenaStore(Store):
         """Bytes of the arena's head."""
         return len(self._cells)
 
-    def spoil(self, tensor: Tensor, first: int) -> None:
+    def poison(self, tensor: Tensor, first: int) -> None:
         """Turn a tensor into rubbish from byte `first` on."""
         part = self._part_in_arena(tensor)
-        self._cells.spoil(slice(part.start + first, part.stop))
+        self._cells.poison(slice(part.start + first, part.stop))
 
     # --- tensors ---
 
@@ -209,7 +209,7 @@ class ArenaStore(Store):
         if parts[1].stop - parts[1].start != size:
             raise InexpressibleError(f"{source.name!r} is copied to a tensor of another size")
         if 0 < abs(distance) < size:
-            self._cells.spoil(parts[1])
+            self._cells.poison(parts[1])
         elif distance:
             self._cells.copy(parts[0], parts[1])
         return size if distance else 0
@@ -219,7 +219,7 @@ class ArenaStore(Store):
     def begin(self, op: Op) -> None:
         """The operator begins: its scratch becomes rubbish."""
         for part in self._layout.scratch.get(op, ()):
-            self._cells.spoil(part)
+            self._cells.poison(part)
 
     def end(self, op: Op) -> None:
         """The operator ends: its scratch becomes rubbish, since it may have been written last.
@@ -227,7 +227,7 @@ class ArenaStore(Store):
         results one by one."""
         self.begin(op)
         for part in () if op.graphs else self._layout.hazards.collisions(op):
-            self._cells.spoil(part)
+            self._cells.poison(part)
 
     # --- branches ---
 

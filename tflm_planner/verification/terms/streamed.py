@@ -164,7 +164,7 @@ class _PairComparison:
             if strips.clock:
                 arena.write(inputs[1], _fill(inputs[1], turn * strips.clock))
             ((rows, *_),) = machine.run([None] * len(inputs))
-            back.spoil(room, arena.head)  # kernels may use memory above the head temporarily
+            back.poison(room, arena.head)  # kernels may use memory above the head temporarily
             first = turn * strips.made - strips.delay
             begin, end = max(first, 0), min(first + strips.made, strips.result_height)
             if begin < end:
