@@ -304,8 +304,9 @@ def _swap_some(placement: PlacedItems, random_state: Ints) -> None:
         placement.position[order[p]] = p
 
 
-class Room(NamedTuple):
-    """Work space of a climb: the best order and its offsets, what a move changes, random state."""
+class ClimbWorkspace(NamedTuple):
+    """The arrays that a climb works on: the best order and its offsets, what a move changes, random
+    state."""
 
     order: Ints
     offsets: Ints
@@ -327,28 +328,28 @@ def climb_order(
         np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     )
     best_order = np.empty(placement.order.size, np.int64)
-    room = Room(best_order, np.empty(size, np.int64), replaced, random_state)
-    return _climb(conflicts, placement, movable, bound, rounds, blocked, room)
+    workspace = ClimbWorkspace(best_order, np.empty(size, np.int64), replaced, random_state)
+    return _climb(conflicts, placement, movable, bound, rounds, blocked, workspace)
 
 
 @compiled_in_place
 def _climb(
     conflicts: Conflicts, placement: PlacedItems, movable: Ints,
-    bound: int, rounds: int, blocked: Blocked, room: Room,
+    bound: int, rounds: int, blocked: Blocked, workspace: ClimbWorkspace,
 ) -> int:  # fmt: skip
     """See `climb_order`."""
-    random_state = room.random_state
+    random_state = workspace.random_state
     height = _place_all(conflicts, placement, blocked)
     best, stalled = height, 0
-    _copy(placement.order, room.order)
-    _copy(placement.offsets, room.offsets)
+    _copy(placement.order, workspace.order)
+    _copy(placement.offsets, workspace.offsets)
     for _ in range(rounds):
         if best <= bound or movable.size < 2:
             break
         restarts = stalled >= _ROUNDS_TO_RESTART
         if restarts:
             if height > best:
-                _copy(room.order, placement.order)
+                _copy(workspace.order, placement.order)
             _swap_some(placement, random_state)
             stalled = 0
         at, target = _draw_move(conflicts, placement, height, movable, random_state)
@@ -356,16 +357,18 @@ def _climb(
             _move(placement, at, target)
             height = _place_all(conflicts, placement, blocked)
         else:
-            reached = _try_move(conflicts, placement, height, at, target, room.replaced, blocked)
+            reached = _try_move(
+                conflicts, placement, height, at, target, workspace.replaced, blocked
+            )
             stalled = 0 if 0 <= reached < height else stalled + 1
             if reached < 0:
                 continue
             height = reached
         if height < best:
             best = height
-            _copy(placement.order, room.order)
-            _copy(placement.offsets, room.offsets)
-    _copy(room.offsets, placement.offsets)
+            _copy(placement.order, workspace.order)
+            _copy(placement.offsets, workspace.offsets)
+    _copy(workspace.offsets, placement.offsets)
     return best
 
 

@@ -33,7 +33,7 @@ class _OrderState:
 
 
 def beam_search(
-    board: BitGraph, *, width: int, floor: int, ceiling: int, seed: int, clock: Clock
+    graph: BitGraph, *, width: int, floor: int, ceiling: int, seed: int, clock: Clock
 ) -> tuple[int, ...] | None:
     """An order of the blocks with a peak below `ceiling` bytes, or None.
 
@@ -43,14 +43,14 @@ def beam_search(
     child. After the last block only one state is left: the one with the lowest peak.
     """
     rng = random.Random(seed)
-    keys = [rng.getrandbits(32) for _ in board.blocks]
-    front = [_OrderState(floor, board.start, 0, 0, board.ready, -1, None)]
-    for _ in board.blocks:
+    keys = [rng.getrandbits(32) for _ in graph.blocks]
+    front = [_OrderState(floor, graph.start, 0, 0, graph.ready, -1, None)]
+    for _ in graph.blocks:
         best_states: dict[int, _OrderState] = {}
         for state in front:
             if clock.spent():
                 return None
-            for child in _expand(board, state, keys, ceiling):
+            for child in _expand(graph, state, keys, ceiling):
                 rival = best_states.get(child.done)
                 if rival is None or child.rank < rival.rank:
                     best_states[child.done] = child
@@ -59,7 +59,7 @@ def beam_search(
 
 
 def _expand(
-    board: BitGraph, state: _OrderState, keys: list[int], ceiling: int
+    graph: BitGraph, state: _OrderState, keys: list[int], ceiling: int
 ) -> list[_OrderState]:
     children: list[_OrderState] = []
     left = state.ready
@@ -67,12 +67,12 @@ def _expand(
         low = left & -left
         left ^= low
         b = low.bit_length() - 1
-        rise, change = board.cost(state.done, b)
+        rise, change = graph.cost(state.done, b)
         high = state.live + rise
         if high >= ceiling:
             continue
         free = change <= 0 and high <= state.worst
-        done, ready = board.after(state.done, state.ready, b)
+        done, ready = graph.after(state.done, state.ready, b)
         worst = max(state.worst, high)
         child = _OrderState(worst, state.live + change, state.tie + keys[b], done, ready, b, state)
         if free:
@@ -146,10 +146,10 @@ def _lower_peak(
         if (first, last) in seen:
             continue
         seen.add((first, last))
-        board = BitGraph(extract_range(renumbered, first, last, live[first]))
+        graph = BitGraph(extract_range(renumbered, first, last, live[first]))
         # At this level the search ends at any order with a lower peak; it need not be the best one.
-        result = ExactSearch(board, level=top - 1, ceiling=top).run(budget, clock)
+        result = ExactSearch(graph, level=top - 1, ceiling=top).run(budget, clock)
         if result.blocks is not None:
-            inner = tuple(order[first + i] for i in board.order(result.blocks))
+            inner = tuple(order[first + i] for i in graph.order(result.blocks))
             return (*order[:first], *inner, *order[last:])
     return None

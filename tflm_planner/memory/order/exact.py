@@ -67,14 +67,14 @@ class _RefusedStep(NamedTuple):
 class ExactSearch:
     """Explores the states of one graph; `run` may be called again with a larger budget."""
 
-    def __init__(self, board: BitGraph, *, level: int, ceiling: int) -> None:
-        self.board = board
+    def __init__(self, graph: BitGraph, *, level: int, ceiling: int) -> None:
+        self.graph = graph
         self.level = level
         self.ceiling = ceiling
         self.states = 0
         self.reached_from: dict[int, tuple[int, tuple[int, ...]]] = {}
         """State -> (the state before it, the blocks run in between)."""
-        self.stack = [(0, board.ready, board.start)]
+        self.stack = [(0, graph.ready, graph.start)]
         self.heap: list[_RefusedStep] = []
         self.reached_from[0] = (0, ())
 
@@ -82,7 +82,7 @@ class ExactSearch:
         """Explores until the final state is reached, no state is left below the ceiling, or the
         budget (a number of states) or the time is spent.
         """
-        end = self.board.everything
+        end = self.graph.everything
         while self.level < self.ceiling:
             while self.stack:
                 done, ready, live = self.stack.pop()
@@ -101,7 +101,7 @@ class ExactSearch:
         return ExactResult(None, self.ceiling, True, self.states)
 
     def _expand(self, done: int, ready: int, live: int) -> None:
-        board, reached_from, level = self.board, self.reached_from, self.level
+        graph, reached_from, level = self.graph, self.reached_from, self.level
         moves: list[tuple[int, int]] = []
         changes: dict[int, int] = {}
         refused = self.ceiling
@@ -110,7 +110,7 @@ class ExactSearch:
             low = left & -left
             left ^= low
             b = low.bit_length() - 1
-            rise, change = board.cost(done, b)
+            rise, change = graph.cost(done, b)
             changes[b] = change
             if live + rise > level:
                 refused = min(refused, live + rise)
@@ -136,16 +136,16 @@ class ExactSearch:
             after = done | 1 << b
             if after not in reached_from:
                 reached_from[after] = (done, (b,))
-                self.stack.append((*board.after(done, ready, b), live + change))
+                self.stack.append((*graph.after(done, ready, b), live + change))
 
     def _find_run(
         self, done: int, ready: int, live: int, b: int, change: int
     ) -> tuple[tuple[int, int], ...]:
         """A run that starts with block b and ends with at most as many live bytes as before it;
         empty if none is found."""
-        board, run, total = self.board, [(b, change)], change
+        graph, run, total = self.graph, [(b, change)], change
         while len(run) < LONGEST_RUN:
-            done, now = board.after(done, ready, b)
+            done, now = graph.after(done, ready, b)
             newly_ready = now & ~ready
             ready = now
             best: tuple[int, int] | None = None
@@ -153,7 +153,7 @@ class ExactSearch:
                 low = newly_ready & -newly_ready
                 newly_ready ^= low
                 c = low.bit_length() - 1
-                rise, step = board.cost(done, c)
+                rise, step = graph.cost(done, c)
                 if live + total + rise <= self.level and (best is None or step < best[0]):
                     best = step, c
             if best is None:
@@ -173,7 +173,7 @@ class ExactSearch:
         A quick test comes first: the death of the operand must free at least the bytes by which
         these readers raise the live bytes.
         """
-        for readers, size in self.board.sharers[b]:
+        for readers, size in self.graph.sharers[b]:
             unfinished = readers & ~done
             if unfinished & ready == unfinished and 1 < unfinished.bit_count() <= WIDEST_SET:
                 written = sum(change for c, change in changes.items() if unfinished >> c & 1)
@@ -189,7 +189,7 @@ class ExactSearch:
 
         Any subset of ready blocks may run first, so all subsets are checked.
         """
-        board = self.board
+        graph = self.graph
         blocks = [b for b in range(members.bit_length()) if members >> b & 1]
         lives: dict[int, int] = {0: 0}
         paths: dict[int, tuple[tuple[int, int], ...]] = {0: ()}
@@ -201,7 +201,7 @@ class ExactSearch:
                 state = done
                 for j, c in enumerate(blocks):
                     state |= (before >> j & 1) << c
-                rise, change = board.cost(state, b)
+                rise, change = graph.cost(state, b)
                 lives[subset] = lives[before] + change
                 if before in paths and live + lives[before] + rise <= self.level:
                     paths.setdefault(subset, (*paths[before], (b, change)))
@@ -211,14 +211,14 @@ class ExactSearch:
     def _push_run(self, done: int, ready: int, live: int, run: tuple[tuple[int, int], ...]) -> None:
         before = done
         for b, change in run:
-            done, ready = self.board.after(done, ready, b)
+            done, ready = self.graph.after(done, ready, b)
             live += change
         if done not in self.reached_from:
             self.reached_from[done] = (before, tuple(b for b, _ in run))
             self.stack.append((done, ready, live))
 
     def _trace_blocks(self) -> tuple[int, ...]:
-        state, parts = self.board.everything, list[tuple[int, ...]]()
+        state, parts = self.graph.everything, list[tuple[int, ...]]()
         while state:
             state, blocks = self.reached_from[state]
             parts.append(blocks)

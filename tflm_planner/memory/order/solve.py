@@ -149,15 +149,15 @@ class _Solver:
         part.offer(reverse_post_order(part.dag), "rpo")
         if part.peak <= self.bound or self.method == "rpo":
             return
-        board = BitGraph(part.dag)
-        search = ExactSearch(board, level=self.bound, ceiling=part.peak)
+        graph = BitGraph(part.dag)
+        search = ExactSearch(graph, level=self.bound, ceiling=part.peak)
         first_dive = self.allowance.budget.first_dive_states
         if self.method != "beam" and self._explore(
             part, search, min(first_dive, self.allowance.per_segment)
         ):
             return
         if self.method != "exact":
-            self._approximate(part, board)
+            self._approximate(part, graph)
             search.ceiling = part.peak
         if self.method != "beam":
             most_states = search.states + self.allowance.left
@@ -171,18 +171,18 @@ class _Solver:
             result = search.run(min(search.states + step, budget), self.clock)
             self.bound = max(self.bound, result.bound)
             if result.blocks is not None:
-                part.offer(search.board.order(result.blocks), "exact")
+                part.offer(search.graph.order(result.blocks), "exact")
             if result.complete or result.states >= budget or self.clock.spent():
                 return result.complete
             self._report()
 
-    def _approximate(self, part: _OrderedSegment, board: BitGraph) -> None:
+    def _approximate(self, part: _OrderedSegment, graph: BitGraph) -> None:
         budget = self.allowance.budget
         for width in budget.beam_widths:
             if width * budget.states_per_beam_width > self.allowance.per_segment:
                 return
             blocks = beam_search(
-                board,
+                graph,
                 width=width,
                 floor=self.bound,
                 ceiling=part.peak,
@@ -190,7 +190,7 @@ class _Solver:
                 clock=self.clock,
             )
             if blocks is not None:
-                part.offer(board.order(blocks), "beam")
+                part.offer(graph.order(blocks), "beam")
             better = improve(
                 part.dag,
                 part.order,

@@ -21,14 +21,15 @@ from tflm_planner.ops.terms.values import (
 
 @dataclass(frozen=True, slots=True)
 class OpCall:
-    """An operator with the values of its operands (None for an operand that is left out). memory: a
-    cache of what is the same in every iteration of a loop; None for an operator that runs once."""
+    """An operator with the values of its operands (None for an operand that is left out).
+    loop_cache: a cache of what is the same in every iteration of a loop; None for an operator that
+    runs once."""
 
     op: Op
     operands: tuple[Values | None, ...]
     mixer: Mixer
     symbols: Symbols
-    memory: dict[str, Any] | None = None
+    loop_cache: dict[str, Any] | None = None
 
     @property
     def result(self) -> Tensor:
@@ -84,11 +85,11 @@ class OpCall:
         """The value of `make`, cached under a name if all operands after the first are
         constants."""
         constants = (t.is_constant for t in self.op.operands()[1:])
-        if self.memory is None or not all(constants):
+        if self.loop_cache is None or not all(constants):
             return make()
-        if name not in self.memory:
-            self.memory[name] = make()
-        return self.memory[name]
+        if name not in self.loop_cache:
+            self.loop_cache[name] = make()
+        return self.loop_cache[name]
 
     def mix(self, values: Residues, *name: object) -> Values:
         """Values in which every element is mixed by the same key, made from `name`."""

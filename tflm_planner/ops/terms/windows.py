@@ -259,13 +259,13 @@ def transposed_convolution(call: OpCall) -> list[Values] | None:
             rows = slice(i, i + (height - 1) * strides[0] + 1, strides[0])
             columns = slice(j, j + (width - 1) * strides[1] + 1, strides[1])
             sums[:, :, rows, columns] += share.reshape(LANES, batch, height, width, count)
-    cut = _cut(call, sums, kernel, strides)
-    return None if cut is None else [call.mix_by(field.residues_of(cut), words)]
+    part = _declared_part(call, sums, kernel, strides)
+    return [call.mix_by(field.residues_of(part), words)]
 
 
-def _cut(
+def _declared_part(
     call: OpCall, sums: npt.NDArray[np.int64], kernel: list[int], strides: tuple[int, int]
-) -> npt.NDArray[np.int64] | None:
+) -> npt.NDArray[np.int64]:
     """The part of the sums that belongs to the declared result: after the padding is cut off, and
     with zeros beyond the last sum."""
     sizes, lows = call.shape[1:3], list[int]()

@@ -69,10 +69,10 @@ class Log:
         later = [0] * (len(floor_needs) + 1)
         for i in range(len(floor_needs) - 1, -1, -1):
             later[i] = max(floor_needs[i], later[i + 1])
-        rest = Rest(extents, floor_needs, later, [f[0] for f in self.floors])
-        return [later[0], *(self._need(residue, rest) for residue in range(1, ALIGNMENT))]
+        first_replay = FirstReplay(extents, floor_needs, later, [f[0] for f in self.floors])
+        return [later[0], *(self._need(residue, first_replay) for residue in range(1, ALIGNMENT))]
 
-    def _need(self, residue: int, rest: Rest) -> int:
+    def _need(self, residue: int, first_replay: FirstReplay) -> int:
         """Replay until the lower end of the tail equals that for residue 0, modulo 16; from there
         on the two replays differ by a constant."""
         worst, floor, position = 0, 0, residue
@@ -81,9 +81,9 @@ class Log:
                 _, size, alignment = self.pieces[count - 1]
                 position = (position - size) // alignment * alignment
             extent = residue - position
-            if (position + rest.extents[count]) % ALIGNMENT == 0 and count:
-                shift = extent - rest.extents[count]
-                return max(worst, rest.later[floor] + shift)
+            if (position + first_replay.extents[count]) % ALIGNMENT == 0 and count:
+                shift = extent - first_replay.extents[count]
+                return max(worst, first_replay.later[floor] + shift)
             while floor < len(self.floors) and self.floors[floor][0] == count:
                 worst = max(worst, self._floor_need(self.floors[floor], extent, residue))
                 floor += 1
@@ -98,7 +98,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class FirstReplay:
     """The replay for residue 0: the tail after each piece, the need of each floor, the largest need
     from each floor on, and the number of pieces before each floor."""
 
