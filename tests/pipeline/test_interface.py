@@ -79,6 +79,18 @@ def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
         (lambda: tp.plan(CNN, target="nano34ble", verify=False), "nano33ble"),
         (lambda: tp.plan(CNN, tile=tp.Tile(max_slowdown=0.5), verify=False), "below 1"),
         (lambda: tp.plan(CNN, tile=tp.Tile(operators="some"), verify=False), "own"),  # type: ignore[arg-type]
+        (
+            lambda: tp.plan(CNN, tile=tp.Tile(operators=["nosuch"]), verify=False),
+            "no operator NOSUCH",
+        ),
+        (lambda: tp.plan(CNN, firmware="Lean", tile=None, verify=False), "unknown"),  # type: ignore[arg-type]
+        (lambda: tp.plan(CNN, budget=0, tile=None, verify=False), "holds no arena"),
+        (lambda: tp.plan(CNN, seed=-1, tile=None, verify=False), "negative"),
+        (lambda: tp.verify(CNN, CNN, inputs=0), "prove nothing"),
+        (lambda: tp.verify(CNN, CNN, seed=-1), "negative"),
+        (lambda: tp.stream_input(CNN, rows=0, verify=False), "1 row or more"),
+        (lambda: tp.stream_input(CNN, rows=3, tile=None, verify=False), "`rows` 3"),
+        (lambda: tp.stream_input(CNN, end=-1, verify=False), "counted from 0"),
         (lambda: tp.plan(CNN, budget="a lot", verify=False), "a lot"),
         (lambda: tp.plan(CNN, firmware="thin", verify=False), "`firmware` 'thin' is unknown"),  # type: ignore[arg-type]
         (lambda: tp.plan(CNN, time_limit=0, verify=False), "time limit 0"),
@@ -142,3 +154,17 @@ def test_a_streamed_pair_is_saved_as_three_files(tmp_path: Path) -> None:
     assert "kTurns" in files[2].read_text()
     with pytest.raises(tp.UsageError, match="different"):
         pair.save(tmp_path / "a", tmp_path / "a")
+
+
+def test_a_pair_is_not_written_over_its_model(tmp_path: Path) -> None:
+    """And a name that is no word of C++ is refused only where a header is asked for."""
+    source = tmp_path / "___.tflite"
+    source.write_bytes(Path(CNN).read_bytes())
+    pair = tp.stream_input(source, end=0, tile=None, verify=False)
+    with pytest.raises(tp.UsageError, match="input"):
+        pair.save(source, tmp_path / "back.tflite", force=True)
+    pair.save(tmp_path / "front.tflite", tmp_path / "back.tflite")
+    with pytest.raises(tp.UsageError, match="`force=True`"):
+        pair.save(tmp_path / "front.tflite", tmp_path / "back.tflite")
+    with pytest.raises(tp.UsageError, match="identifier"):
+        pair.save(tmp_path / "front.tflite", tmp_path / "back.tflite", tmp_path / "x.h", force=True)

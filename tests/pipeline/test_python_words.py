@@ -10,6 +10,7 @@ import tflm_planner as tp
 from tests.conftest import CNN
 from tests.models.small import joined_uint8
 from tflm_planner.pipeline import api
+from tflm_planner.pipeline.interface import Planned
 from tflm_planner.pipeline.python_words import KEYWORDS, in_python_words
 
 
@@ -40,7 +41,7 @@ def test_options_without_a_keyword_stay_those_of_the_command() -> None:
 
 def test_the_functions_have_these_keywords() -> None:
     """A keyword that is renamed must be renamed in messages too."""
-    functions = tp.plan, tp.stream_input
+    functions = tp.plan, tp.stream_input, Planned.save
     keywords = {name for f in functions for name in inspect.signature(f).parameters}
     assert {word.partition("=")[0] for word in KEYWORDS.values()} <= keywords
     assert {"operators", "portable"} <= {*inspect.signature(tp.Tile).parameters}

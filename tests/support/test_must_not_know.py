@@ -23,7 +23,7 @@ MADE_OF = {
     "lines": ("device.protocol.line",),
     "memory": ("memory", "tflm.arena", "tflm.liveness"),
     "operators": ("model.ir.Op", "model.draft", "ops.axes"),
-    "passes": ("transforms", "tiling"),
+    "transforms": ("transforms", "tiling"),
     "plans": ("memory.problem", "transforms.attach_plan"),
     "targets": ("tflm.target", "tflm.targets", "tflm.target_kernels"),
     "TFLite": ("model", "ops"),

@@ -5,7 +5,7 @@
 Instructions are those that a core executes, not cycles: no pipeline, no flash wait states, no
 cache. Use them for ratios between plans of one model on one target; divided by a board's clock they
 give only the order of magnitude of a time. On a `ProfiledTarget` they are cycles, measured or
-fitted to measurements (see `measured`). This module must not know passes.
+fitted to measurements (see `measured`). This module must not know transforms.
 """
 
 from __future__ import annotations

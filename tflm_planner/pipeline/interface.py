@@ -30,6 +30,7 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.resolver_methods import BUILTINS
 from tflm_planner.tflm.targets import Target, with_lean
 from tflm_planner.verification import Verdict
 
@@ -88,6 +89,7 @@ class Planned:
     source: Path | None = None
     """The path from which the model was read; None if it was given as bytes."""
 
+    @names_keywords
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the model, either completely or not at all. Raises UsageError if `path` exists
         (unless `force`), is the source, or cannot be written.
@@ -118,6 +120,8 @@ class StreamedInput:
     name: str
     """The name from which the C++ namespace is made."""
     _result: api.SplitResult = field(repr=False)
+    source: Path | None = None
+    """The path from which the model was read; None if it was given as bytes."""
 
     @property
     def bytes_before(self) -> int:
@@ -139,6 +143,7 @@ class StreamedInput:
         """The runtimes' verdict on the pair; None if no proof was asked for."""
         return self._result.verdict
 
+    @names_keywords
     def save(
         self,
         front: str | Path,
@@ -148,14 +153,16 @@ class StreamedInput:
         force: bool = False,
     ) -> None:
         """Write both files, and the C++ header that runs them. Raises UsageError if one of them
-        exists (unless `force`) or cannot be written."""
-        code = render_header(self._result.pair, self.name, self.target).encode()
+        exists (unless `force`), is the source, or cannot be written."""
         files = [(Path(front), self.front), (Path(back), self.back)]
-        files += [] if header is None else [(Path(header), code)]
+        if header is not None:
+            code = render_header(self._result.pair, self.name, self.target)
+            files.append((Path(header), code.encode()))
         if len({path.resolve() for path, _ in files}) < len(files):
             raise UsageError("front, back and header must be different files")
+        inputs = () if self.source is None else (self.source,)
         for path, _ in files:
-            check_writable(path, force=force)
+            check_writable(path, force=force, inputs=inputs)
         write_files(dict(files))
 
 
@@ -163,7 +170,7 @@ class StreamedInput:
 def plan(
     model: ModelSource,
     *,
-    target: str | Target = defaults.TARGET,
+    target: str | Path | Target = defaults.TARGET,
     budget: int | str | None = None,
     tile: Tile | None = Tile(),
     firmware: Firmware = "as-is",
@@ -200,7 +207,7 @@ def plan(
     >>> planned.report.before.arena.bytes, planned.report.after.arena.bytes, planned.report.fits
     (122012, 91180, True)
     """
-    target = with_lean(_target(target)) if firmware == "lean" else _target(target)
+    target = _target_with(firmware, target)
     stripping: Stripping = "nothing"
     if strip:
         stripping = "unread" if tile is not None and tile.portable else "unread by TFLM"
@@ -219,7 +226,7 @@ def plan(
 
 
 @names_keywords
-def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Arena:
+def arena(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) -> Arena:
     """The smallest arena in which a model runs on a target, in bytes, with its parts. If the model
     carries a plan, it is used. Raises UsageError or ModelError.
 
@@ -232,7 +239,7 @@ def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Aren
 
 
 @names_keywords
-def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Inspection:
+def inspect(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) -> Inspection:
     """Inspect a model as TFLM runs it on a target: its memory map, its arena, lower bounds of its
     head, and notes. Raises UsageError or ModelError.
 
@@ -266,7 +273,7 @@ def verify(
 def stream_input(
     model: ModelSource,
     *,
-    target: str | Target = defaults.TARGET,
+    target: str | Path | Target = defaults.TARGET,
     max_slowdown: float = defaults.STREAM_SLOWDOWN,
     rows: int | None = None,
     end: int | None = None,
@@ -285,7 +292,7 @@ def stream_input(
     max_slowdown: instructions allowed for the pair, relative to the model. rows: rows of the image
     at a time (None: the fewest possible). end: the front's last operator, by its position in the
     file (None: the one that needs the least memory). tile: permission for tiles in the back (None:
-    no tiles); its own `max_slowdown` is not read, as the pair's counts. The other keywords are
+    no tiles); its own `max_slowdown` has no effect, as the pair's counts. The other keywords are
     those of `plan`. Raises UsageError, ModelError (the input cannot be streamed), or
     OutputsDifferError.
 
@@ -295,7 +302,7 @@ def stream_input(
     >>> pair.bytes_before, pair.bytes_after
     (122012, 92120)
     """
-    target = with_lean(_target(target)) if firmware == "lean" else _target(target)
+    target = _target_with(firmware, target)
     options = api.StreamOptions(
         api.MemoryOptions(seed=seed, kernels=api.kernels_of(target), time_limit=time_limit),
         tiles=None if tile is None else _permission(tile, firmware, workers),
@@ -305,8 +312,10 @@ def stream_input(
         verify=api.VerifyOptions(seed, inputs) if verify else None,
     )
     result = api.stream_input(model, None, options, on_progress=on_progress)
-    name = "model" if isinstance(model, bytes) else Path(model).stem
-    return StreamedInput(result.pair.front.data, result.pair.back.data, target, name, result)
+    source = None if isinstance(model, bytes) else Path(model)
+    name = "model" if source is None else source.stem
+    front, back = result.pair.front.data, result.pair.back.data
+    return StreamedInput(front, back, target, name, result, source)
 
 
 def _permission(tile: Tile, firmware: Firmware, workers: int) -> api.TilePermission:
@@ -323,14 +332,25 @@ def _permission(tile: Tile, firmware: Firmware, workers: int) -> api.TilePermiss
 def _allowed_operators(
     operators: str | Collection[str] | None, firmware: Firmware
 ) -> AllowedOperators:
+    permitted = operators_of(firmware)
     if operators is None:
-        return operators_of(firmware)
+        return permitted
     if not isinstance(operators, str):
-        return AllowedOperators.of(name.upper() for name in operators)
+        named = {name.upper() for name in operators}
+        for name in sorted(named - BUILTINS):
+            raise UsageError(f"operators {sorted(operators)}: TFLM has no operator {name}")
+        return AllowedOperators.of(named)
     if operators not in ("own", "all"):
         raise UsageError(f"operators {operators!r}: give 'own', 'all' or a list of operator names")
     return AllowedOperators.ALL if operators == "all" else AllowedOperators.NONE
 
 
-def _target(target: str | Target) -> Target:
-    return api.load_target(target) if isinstance(target, str) else target
+def _target(target: str | Path | Target) -> Target:
+    return target if isinstance(target, Target) else api.load_target(target)
+
+
+def _target_with(firmware: Firmware, target: str | Path | Target) -> Target:
+    """The target, lean if the firmware is. Raises UsageError for a word that is not in
+    `Firmware`."""
+    operators_of(firmware)
+    return with_lean(_target(target)) if firmware == "lean" else _target(target)

@@ -94,6 +94,8 @@ class MemoryOptions:
             )
         if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
+        if self.seed < 0:
+            raise UsageError(f"the seed {self.seed} is negative; take 0 or more")
 
 
 def operators_of(firmware: Firmware) -> AllowedOperators:
@@ -200,6 +202,8 @@ class PlanOptions:
         return given if board is None or given is not None else board.sram
 
     def __post_init__(self) -> None:
+        if self.given_arena_limit is not None and self.given_arena_limit < 1:
+            raise UsageError(f"a budget of {self.given_arena_limit} bytes holds no arena")
         if self.io not in IO_TYPES:
             raise UsageError(f"--io {self.io!r} is unknown; choose from {', '.join(IO_TYPES)}")
 
@@ -233,3 +237,7 @@ class StreamOptions:
 
     def __post_init__(self) -> None:
         _check_slowdown(self.max_slowdown)
+        if self.rows is not None and self.rows < 1:
+            raise UsageError(f"--rows {self.rows}: take 1 row or more at a time")
+        if self.end is not None and self.end < 0:
+            raise UsageError(f"--end {self.end}: operators are counted from 0")

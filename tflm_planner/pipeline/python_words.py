@@ -17,6 +17,7 @@ KEYWORDS = {
     "--budget": "budget",
     "--end": "end",
     "--firmware": "firmware",
+    "--force": "force=True",
     "--inputs": "inputs",
     "--io": "io",
     "--max-slowdown": "max_slowdown",

@@ -1,4 +1,4 @@
-"""Chooses what to tile: the front door of this folder.
+"""Chooses what to tile, with one permission; `permissions` calls it.
 
     regions   segmentations of the operators, the most promising first (`segment_search`)
     motes     the beam search of MOTES from bottleneck to bottleneck (`beam_search`)

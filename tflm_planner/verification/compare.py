@@ -74,6 +74,12 @@ class Options:
     tolerance: Tolerance | None = None
     """How far outputs may be apart. None: they must be equal."""
 
+    def __post_init__(self) -> None:
+        if self.inputs < 1:
+            raise UsageError(f"{self.inputs} inputs prove nothing; compare 1 or more")
+        if self.seed < 0:
+            raise UsageError(f"the seed {self.seed} is negative; take 0 or more")
+
 
 def verify(
     original: bytes,

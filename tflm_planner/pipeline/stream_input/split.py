@@ -299,6 +299,8 @@ def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
     if options.end is not None:
         why = reasons[0] if reasons else "it does not depend on the input"
         raise UsageError(f"the front cannot end with operator {options.end}: {why}")
+    if options.rows is not None and reasons:
+        raise UsageError(f"the input cannot be streamed with --rows {options.rows}: {reasons[0]}")
     why = f": {reasons[0]}" if reasons else ""
     raise ModelError(f"the input cannot be streamed{why}")
 
