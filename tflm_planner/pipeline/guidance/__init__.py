@@ -1,6 +1,7 @@
 """Tells users what to do next with a plan.
 
-plan_report the report: before and after, what was chosen, what was proved ladder the arena that
-each further permission reaches point_commands the command for each point of the Pareto front paste
-the lines for the firmware's source
+plan_report     the report: before and after, what was chosen, what was proved
+ladder          the arena that each further permission reaches
+point_commands  the command for each point of the Pareto front
+paste           the lines for the firmware's source
 """

@@ -1,7 +1,7 @@
 """Memories that hold the values of tensors while a model runs on terms.
 
-`SeparateStore` every tensor separately: what the model means `memory.ArenaStore` every byte of the
-arena: what the model computes with its plan
+SeparateStore      every tensor separately: what the model means
+memory.ArenaStore  every byte of the arena: what the model computes with its plan
 """
 
 from __future__ import annotations
