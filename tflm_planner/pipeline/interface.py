@@ -27,12 +27,14 @@ from tflm_planner.support import defaults
 from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
 from tflm_planner.support.progress import Progress, silent
+from tflm_planner.support.stopping import Reason
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.resolver_methods import BUILTINS
 from tflm_planner.tflm.targets import Target, with_lean
 from tflm_planner.verification import Verdict
+from tflm_planner.verification.terms import TermsProof
 
 ModelSource = str | Path | bytes
 """A .tflite model: its path, or its bytes."""
@@ -142,6 +144,16 @@ class StreamedInput:
     def verdict(self) -> Verdict | None:
         """The runtimes' verdict on the pair; None if no proof was asked for."""
         return self._result.verdict
+
+    @property
+    def terms(self) -> TermsProof | None:
+        """The proof for every input; None if no proof was asked for."""
+        return self._result.terms
+
+    @property
+    def stopped(self) -> Reason | None:
+        """Why the search was cut short, by its time limit or by Ctrl-C; None if it was not."""
+        return self._result.stopped
 
     @names_keywords
     def save(
