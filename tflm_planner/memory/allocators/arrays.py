@@ -6,7 +6,7 @@
     high     4   4 | 8  | ..                   `offset[other] - offset[k]`
 
 The entries and their order are those of `conflicts_of`; computing them takes a tenth of the time.
-The module knows integers only. It is imported lazily, like `exact_kernel`.
+The module knows integers only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions of integers, compiled to machine code by numba and cached on disk.
 
-This module is imported lazily: numba takes 0.3 s to import, and seconds to compile, once
-(`compiling`).
+numba takes 0.2 to 0.3 s to import, and seconds to compile, once (`compiling`); what answers at
+once (`pipeline.read_only`) must not import this module.
 """
 
 from __future__ import annotations
