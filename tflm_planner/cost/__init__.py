@@ -5,7 +5,7 @@
 
 `case` says what a cost depends on, `families` and `moves` what kernels do, `profiles` how many
 instructions that takes, and `model` adds up. `measured` replaces these by latencies that were
-measured on a device. It knows no rewrites and no memory plans.
+measured on a device. It must not know transforms.
 """
 
 from tflm_planner.cost.case import Case, Operand, case_of

@@ -344,9 +344,8 @@ def _permission(tile: Tile, firmware: Firmware, workers: int) -> api.TilePermiss
 def _allowed_operators(
     operators: str | Collection[str] | None, firmware: Firmware
 ) -> AllowedOperators:
-    permitted = operators_of(firmware)
     if operators is None:
-        return permitted
+        return operators_of(firmware)
     if not isinstance(operators, str):
         named = {name.upper() for name in operators}
         for name in sorted(named - BUILTINS):

@@ -268,7 +268,7 @@ def _optimistic_sram(pair: StreamedPair) -> int:
 
 def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
     """The places where the model can be split, the lowest bound first. Raises ModelError if there
-    are none, UsageError if `options.end` is not one of them."""
+    are none, UsageError if there are none because of `options.end` or `options.rows`."""
     if len(model.main.inputs) != 1:
         raise ModelError(
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
@@ -299,7 +299,8 @@ def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
     if options.end is not None:
         why = reasons[0] if reasons else "it does not depend on the input"
         raise UsageError(f"the front cannot end with operator {options.end}: {why}")
-    if options.rows is not None and reasons:
+    if options.rows is not None:
+        _split_points(model, replace(options, rows=None))  # else it is not the rows that forbid it
         raise UsageError(f"the input cannot be streamed with --rows {options.rows}: {reasons[0]}")
     why = f": {reasons[0]}" if reasons else ""
     raise ModelError(f"the input cannot be streamed{why}")
