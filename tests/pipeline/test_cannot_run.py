@@ -15,10 +15,17 @@ from tests.conftest import CASE_FILES, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
 from tests.models.small import joined_uint8, one_operator
+from tests.transforms.row_loops import chain
+from tflm_planner import stream_input
 from tflm_planner.cli.app import app
 from tflm_planner.device.cpp.export import export
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
+from tflm_planner.pipeline.stream_input.render import (
+    render_header,
+    render_streamed,
+    streamed_to_json,
+)
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json.document import to_json
@@ -30,19 +37,24 @@ from tflm_planner.tflm.targets import load_target
 from tflm_planner.tflm.versions import with_tflm
 
 BOARD = load_target("nano33ble")
+_STRIDES = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
 CLAIMS = ("smallest that works", "fits", "verified     yes", "constexpr")
 
 
-def hybrid() -> bytes:
-    """Float activations, int8 weights: what dynamic range quantisation writes."""
+def hybrid(float_convolutions: int = 0) -> bytes:
+    """Float activations, int8 weights: what dynamic range quantisation writes. Some convolutions
+    before it have float weights."""
     net = Net()
     graph = net.graph()
     x = graph.input("x", (1, 8, 8, 2), "float32")
+    for i in range(float_convolutions):
+        before, x = x, graph.tensor(f"y{i}", (1, 8, 8, 2), "float32")
+        kernel = graph.constant(f"w{i}", np.ones((2, 3, 3, 2)), "float32")
+        graph.op("CONV_2D", [before, kernel], [x], "Conv2DOptions", **_STRIDES)
     weights = graph.constant("w", np.ones((4, 1, 1, 2)), "int8", scale=np.full(4, 0.01))
     bias = graph.constant("b", np.zeros(4), "float32")
     y = graph.tensor("conv", (1, 8, 8, 4), "float32")
-    graph.op("CONV_2D", [x, weights, bias], [y], "Conv2DOptions", strideH=1, strideW=1,
-             dilationHFactor=1, dilationWFactor=1)  # fmt: skip
+    graph.op("CONV_2D", [x, weights, bias], [y], "Conv2DOptions", **_STRIDES)
     graph.outputs(y)
     return net.finish()
 
@@ -75,8 +87,9 @@ def test_plan_refuses_it_before_the_search(make, reason, tmp_path) -> None:
             options = api.PlanOptions(tiles=tiles)
             api.plan(make(), tmp_path / "out.tflite", options, steps.append)
         assert refused.value.exit_code == 5 and "--no-verify" in str(refused.value)
-    with pytest.raises(ModelError, match=reason):
+    with pytest.raises(ModelError, match=reason) as refused:
         api.stream_input(make())
+    assert "--no-verify splits it" in str(refused.value) and "--portable" not in str(refused.value)
     assert list(tmp_path.iterdir()) == [] and steps == []
 
 
@@ -97,6 +110,26 @@ def test_a_table_for_programs_says_it_and_no_sources_are_written() -> None:
     assert rows[1]["side"] == "before" and None not in rows[0]
     with pytest.raises(ModelError, match="cannot run the model: CONV_2D"):
         export(hybrid(), "model", BOARD)
+
+
+def test_a_streamed_pair_that_cannot_run_says_it_first() -> None:
+    model = hybrid(float_convolutions=2)
+    pair = stream_input(model, target="nano33ble", tile=None, verify=False)
+    assert len(pair.cannot_run) == 1 and CASES[0][1] in pair.cannot_run[0]
+    result = api.stream_input(model, options=api.StreamOptions(verify=None))
+    assert next(render_streamed(result.pair, result.before, None)).startswith("  CANNOT RUN")
+    document = streamed_to_json(result.pair, result.before, BOARD, None)
+    assert document["cannot_run"] == list(pair.cannot_run) and not document["verified"]
+    assert CASES[0][1] in render_header(result.pair, "hybrid", BOARD)
+
+
+def test_a_streamed_pair_says_how_far_its_bytes_can_be_trusted() -> None:
+    known, unknown = (
+        stream_input(chain((3, 1, 4), (3, 1, 4)), target=target, tile=None, verify=False)
+        for target in ("nano33ble", "cortex-m4/unknown")
+    )
+    assert (known.bound, known.uncertainties, known.cannot_run) == ("exact", (), ())
+    assert unknown.bound == "at least" and unknown.uncertainties
 
 
 @needs_tflm

@@ -37,7 +37,8 @@ from tflm_planner.cli.shared import (
     width_of,
 )
 from tflm_planner.cli.verify import verify_command
-from tflm_planner.cli.without_effect import RecordingCommand, suggest
+from tflm_planner.cli.without_effect import RecordingCommand
+from tflm_planner.support.errors import suggest
 from tflm_planner.support.interrupts import ending_in_order
 from tflm_planner.support.version import __version__
 

@@ -163,10 +163,7 @@ def at_tflm(target: Target, day: str | None) -> Target:
 def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
     """The operators that may be added to the firmware. names: a list such as "PAD,SLICE"; "" means
     all that `firmware` allows. Raises UsageError for a name that TFLM does not have."""
-    from tflm_planner.cli.without_effect import suggest
-    from tflm_planner.pipeline.options import operators_of
-    from tflm_planner.tflm.allowed_operators import AllowedOperators
-    from tflm_planner.tflm.resolver_methods import BUILTINS
+    from tflm_planner.pipeline.options import operators_named, operators_of
 
     if not names:
         return operators_of(firmware)
@@ -175,10 +172,7 @@ def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
         raise UsageError(f"--ops {names!r} names no operator; write PAD,SLICE for example")
     if named == {"ALL"}:
         raise UsageError(f"--ops {names!r}: for all operators write --firmware more-ops")
-    for name in sorted(named - BUILTINS):
-        hint = suggest(name, BUILTINS)
-        raise UsageError(f"--ops {names!r}: TFLM has no operator {name}; {hint}")
-    return AllowedOperators.of(named)
+    return operators_named(named)
 
 
 def check_reports(paths: Sequence[Path], suffixes: Collection[str], inputs: Iterable[Path]) -> None:

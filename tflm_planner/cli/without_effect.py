@@ -8,7 +8,6 @@ Each command declares what its options need. It must not know commands.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -96,9 +95,3 @@ def given_words(without: Collection[str]) -> tuple[str, ...]:
             words += [parameter.opts[0]] * is_option
             words += [] if getattr(parameter, "is_flag", False) else [str(one)]
     return tuple(words)
-
-
-def suggest(word: str, known: Collection[str]) -> str:
-    """A hint that follows an unknown word: similar known words, or all known words."""
-    near = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"

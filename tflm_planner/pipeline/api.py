@@ -205,7 +205,12 @@ def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TileP
     result could be proved. Also starts to compile the code that a search for tiles needs."""
     tiles = options.tiles
     if options.verify is not None and (tiles is None or tiles.dialect):
-        refuse_unrunnable(model, options.target)
+        refuse_unrunnable(
+            model,
+            options.target,
+            "--no-verify plans it all the same, for firmware with kernels of its own, and with "
+            "--portable LiteRT proves it",
+        )
     if tiles is None:
         return None
     if not tiles.by_hand:
@@ -278,7 +283,9 @@ def _split(
     data, _ = without_wrong_plan(data, model, kernels)
     prover = Prover(data, options.verify, kernels, on_progress, stop)
     if options.verify is not None:
-        refuse_unrunnable(model, target)
+        refuse_unrunnable(
+            model, target, "--no-verify splits it all the same, for firmware with its own kernels"
+        )
         provable = prover.provable_tiles(model, options.tiles)
         options = replace(options, tiles=provable)
     pair, proof = split_for_rows(

@@ -19,7 +19,13 @@ from typing import Literal, ParamSpec, TypeVar
 
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.inspection.inspect_model import Inspection
-from tflm_planner.pipeline.options import Firmware, IoTypes, Stripping, operators_of
+from tflm_planner.pipeline.options import (
+    Firmware,
+    IoTypes,
+    Stripping,
+    operators_named,
+    operators_of,
+)
 from tflm_planner.pipeline.python_words import in_python_words
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
@@ -31,7 +37,7 @@ from tflm_planner.support.stopping import Reason
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena
-from tflm_planner.tflm.resolver_methods import BUILTINS
+from tflm_planner.tflm.arena.uncertainty import BoundKind, Uncertainty, bound_of
 from tflm_planner.tflm.targets import Target, with_lean
 from tflm_planner.verification import Verdict
 from tflm_planner.verification.terms import TermsProof
@@ -136,6 +142,22 @@ class StreamedInput:
         return self._result.pair.sram
 
     @property
+    def bound(self) -> BoundKind:
+        """Whether `bytes_before` and `bytes_after` are exact, or "at least" if one of them is."""
+        return bound_of(self._result.pair.uncertainties)
+
+    @property
+    def uncertainties(self) -> tuple[Uncertainty, ...]:
+        """Why the bytes are not exact."""
+        return self._result.pair.uncertainties
+
+    @property
+    def cannot_run(self) -> tuple[str, ...]:
+        """Why the target's TFLM cannot run one of the files: operators and reasons. Empty if it can
+        run them."""
+        return self._result.pair.cannot_run
+
+    @property
     def slowdown(self) -> float:
         """Instructions of front and back together, relative to the original."""
         return self._result.pair.slowdown
@@ -206,10 +228,11 @@ def plan(
     operators, "lean" may also use the lean library. io: "int8" drops conversions at inputs and
     outputs; `report.converted` lists the values that the application then converts. strip: drop
     from the file what the runtime does not read. verify: False skips the proof for every input and
-    the runs on LiteRT and TFLM. inputs: how many random inputs those runs compare. seed: the seed
-    of these inputs and of the search. time_limit: seconds after which the search ends with the best
-    result so far; None ends it by counted work, which gives the same file on any machine. workers:
-    the number of processes of the search.
+    the runs on LiteRT and TFLM; then a model that TFLM cannot run is planned too, for firmware with
+    kernels of its own (`report.cannot_run`). inputs: how many random inputs those runs compare.
+    seed: the seed of these inputs and of the search. time_limit: seconds after which the search
+    ends with the best result so far; None ends it by counted work, which gives the same file on any
+    machine. workers: the number of processes of the search.
 
     Raises UsageError, ModelError (the model is damaged, or cannot be run), OutputsDifferError, or
     UnsoundPlanError (an error of this tool that was found before anything was written).
@@ -305,8 +328,8 @@ def stream_input(
     at a time (None: the fewest possible). end: the front's last operator, by its position in the
     file (None: the one that needs the least memory). tile: permission for tiles in the back (None:
     no tiles); its own `max_slowdown` has no effect, as the pair's counts. The other keywords are
-    those of `plan`. Raises UsageError, ModelError (the input cannot be streamed), or
-    OutputsDifferError.
+    those of `plan`. Raises UsageError, ModelError (the input cannot be streamed, or TFLM cannot run
+    the model), OutputsDifferError, or UnsoundPlanError, as `plan` does.
 
     >>> from tflm_planner import stream_input
     >>> cnn = "tests/models/cnn_int8.tflite"
@@ -347,10 +370,7 @@ def _allowed_operators(
     if operators is None:
         return operators_of(firmware)
     if not isinstance(operators, str):
-        named = {name.upper() for name in operators}
-        for name in sorted(named - BUILTINS):
-            raise UsageError(f"operators {sorted(operators)}: TFLM has no operator {name}")
-        return AllowedOperators.of(named)
+        return operators_named(operators)
     if operators not in ("own", "all"):
         raise UsageError(f"operators {operators!r}: give 'own', 'all' or a list of operator names")
     return AllowedOperators.ALL if operators == "all" else AllowedOperators.NONE

@@ -11,15 +11,17 @@ functions. Defaults that both of these show are in `support/defaults`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from tflm_planner.memory.allocators import ALLOCATORS
 from tflm_planner.memory.order import Method as OrderMethod
 from tflm_planner.support import defaults
-from tflm_planner.support.errors import UsageError
+from tflm_planner.support.errors import UsageError, suggest
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import InputOverlapRule, no_input_overlaps
+from tflm_planner.tflm.resolver_methods import BUILTINS
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
@@ -105,6 +107,16 @@ def operators_of(firmware: Firmware) -> AllowedOperators:
         choices = ", ".join(get_args(Firmware))
         raise UsageError(f"--firmware {firmware!r} is unknown; choose from {choices}")
     return AllowedOperators.NONE if firmware == "as-is" else AllowedOperators.ALL
+
+
+def operators_named(names: Collection[str]) -> AllowedOperators:
+    """Permits to add operators of these names, such as "PAD", and no others. Raises UsageError for
+    a name that TFLM does not have."""
+    named = {name.upper() for name in names}
+    for name in sorted(named - BUILTINS):
+        hint = suggest(name, sorted(BUILTINS))
+        raise UsageError(f"--ops {','.join(sorted(named))}: TFLM has no operator {name}; {hint}")
+    return AllowedOperators.of(named)
 
 
 def _check_slowdown(slowdown: float) -> None:

@@ -7,6 +7,9 @@ second Ctrl-C.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
+
 
 class PlannerError(Exception):
     """Base of all expected failures. Any other exception that escapes is an internal error."""
@@ -49,3 +52,10 @@ class DeviceError(PlannerError):
     """A board cannot be found, does not answer, answers wrongly, or refuses."""
 
     exit_code = 6
+
+
+def suggest(word: str, known: Collection[str], likeness: float = 0.6) -> str:
+    """A hint that follows an unknown word: similar known words, or all known words. `likeness`:
+    from 0 to 1, as in `difflib.get_close_matches`."""
+    near = difflib.get_close_matches(word, known, n=3, cutoff=likeness)
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"

@@ -10,7 +10,6 @@ This module must not know models or operators.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
-from tflm_planner.support.errors import UsageError
+from tflm_planner.support.errors import UsageError, suggest
 from tflm_planner.tflm.kernels import libraries_of_chips, library_names, library_of
 from tflm_planner.tflm.target import Board, Target
 
@@ -65,8 +64,7 @@ def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
     if name.endswith(".toml") or Path(name).is_file():
         return _user_target(Path(name))
     names = [*all_targets(), *all_boards()]
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(names)}"
+    hint = suggest(name, names, likeness=0.4)
     raise UsageError(f"target {name!r} is neither a target, nor a board, nor a TOML file; {hint}")
 
 

@@ -26,15 +26,14 @@ def refuse_plan(model: Model, target: Target) -> None:
         )
 
 
-def refuse_unrunnable(model: Model, target: Target) -> None:
-    """Raise ModelError if the target's TFLM does not run the model, planned or not."""
+def refuse_unrunnable(model: Model, target: Target, way_out: str) -> None:
+    """Raise ModelError if the target's TFLM does not run the model, planned or not. `way_out`: what
+    the message says the user can do all the same."""
     reasons = cannot_run(model.ops(), target)
     if reasons:
         more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
         raise ModelError(
-            f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; "
-            "--no-verify plans it all the same, for firmware with kernels of its own, and with "
-            "--portable LiteRT proves it"
+            f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; {way_out}"
         )
 
 

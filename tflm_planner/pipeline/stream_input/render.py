@@ -15,7 +15,8 @@ from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.report.json import streamed as types
 from tflm_planner.report.json.common import SCHEMA_VERSION
 from tflm_planner.report.text.bounds import figure, long_figure
-from tflm_planner.report.text.report import check_sentence, count, safe_text, sentence_of_terms
+from tflm_planner.report.text.report import check_sentence, count, sentence_of_terms
+from tflm_planner.report.text.safe import cannot_run_lines, safe_text
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import REASON_TEXTS, Reason
@@ -40,6 +41,7 @@ def render_streamed(
 ) -> Iterator[str]:
     """Yield the lines of the report. `before`: bytes of arena of the original model. `stopped`: why
     the search was cut short, or None. `terms`: the proof for every input."""
+    yield from cannot_run_lines(pair.cannot_run, width=100)
     yield from _lines_of_sram(pair, before)
     yield from _lines_of_halves(pair)
     notes = (*((REASON_TEXTS[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
@@ -53,6 +55,13 @@ def render_streamed(
     yield f"  verified     {_verdict_words(verdict, terms)}"
     for check in verdict.checks:
         yield f"               {check.runtime}: {check_sentence(check)}"
+
+
+def _is_verified(pair: StreamedPair, verdict: Verdict | None, terms: TermsProof | None) -> bool:
+    """Whether the pair is proved equal to the model, and the target's TFLM can run it."""
+    if verdict is None or pair.cannot_run:
+        return False
+    return verdict.proved or _stands_alone(verdict, terms)
 
 
 def _verdict_words(verdict: Verdict, terms: TermsProof | None) -> str:
@@ -141,7 +150,7 @@ def streamed_to_json(
             stopped=stopped,
             proof=terms,
             checks=() if verdict is None else verdict.checks,
-            verified=verdict is not None and (verdict.proved or _stands_alone(verdict, terms)),
+            verified=_is_verified(pair, verdict, terms),
         )
     )
 
@@ -196,7 +205,9 @@ def render_header(pair: StreamedPair, name: str, target: Target) -> str:
         "GUARD": guard,
         "SPACE": space,
         "CONSTANTS": _constants(pair, back),
-        "DOUBTS": "".join(f"// {safe_text(words)}\n" for words in _doubts(pair)),
+        "DOUBTS": "".join(
+            f"// {safe_text(words)}\n" for words in (*pair.cannot_run, *_doubts(pair))
+        ),
         "FILLS": fills or "  static_cast<void>(front);",
         "CLOCK": clock,
     }.items():

@@ -108,6 +108,12 @@ class StreamedPair:
         )
 
     @property
+    def cannot_run(self) -> tuple[str, ...]:
+        """Why the target's TFLM cannot run one of the halves: operators and reasons."""
+        arenas = self.front.inspection.arena, self.back.inspection.arena
+        return tuple(dict.fromkeys(reason for arena in arenas for reason in arena.cannot_run))
+
+    @property
     def slowdown(self) -> float:
         """Instructions of both halves, relative to the original."""
         counts = self.instructions

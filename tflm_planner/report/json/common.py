@@ -16,9 +16,9 @@ import msgspec
 from tflm_planner.support.documents import says
 from tflm_planner.tflm.arena.uncertainty import BoundKind
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """The version of the document; `schema_version` in the JSON."""
-Version = Annotated[Literal[6], says("Version of this format (a number without unit).")]
+Version = Annotated[Literal[7], says("Version of this format (a number without unit).")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 BoundJson = Annotated[
     BoundKind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json.common import BoundJson, Count, TargetId, Version
+from tflm_planner.report.json.common import BoundJson, CannotRun, Count, TargetId, Version
 from tflm_planner.report.json.verification import Checks, ProofJson
 from tflm_planner.support.documents import Document, says
 
@@ -62,6 +62,7 @@ class StreamedJson(Document):
     front: Annotated[StreamedFrontJson, says("The half that takes rows.")]
     back: Annotated[BackJson, says("The half that runs once an image.")]
     doubts: Annotated[list[str], says('Why the bytes are no more than "at least".')]
+    cannot_run: CannotRun
     strips: Annotated[StripsJson, says("How rows go through the front.")]
     instructions_relative: Annotated[
         float, says("Instructions of both, relative to the model (a ratio).", ge=0)
