@@ -313,3 +313,33 @@ def test_what_the_result_takes_from_outside_is_a_fault() -> None:
     found = prove_by_terms(read_model(made), outside)
     assert found.status == "different" and "what its operand does not have" in found.detail
     assert prove_by_terms(outside, outside).status == "not run"
+
+
+@pytest.mark.parametrize("scale, dtype, status", [
+    (0.1, "int8", "equal"), (0.2, "int8", "different"), (0.2, "int16", "equal"),
+])  # fmt: skip
+def test_a_join_that_no_runtime_runs_is_different_though_nobody_reads_the_part(
+    scale: float, dtype: str, status: str
+) -> None:
+    """Both runtimes refuse to join int8 of another scale, whatever becomes of the elements."""
+
+    def joined(second: int) -> bytes:
+        net = Net()
+        graph = net.graph()
+        shape = (1, 4, 4, 2)
+        x = graph.input("x", shape, dtype, scale=0.1)
+        parts = [
+            graph.tensor("a", shape, dtype, scale=0.1),
+            graph.tensor("b", shape, dtype, scale=scale),
+        ]
+        for part in parts:
+            graph.op("QUANTIZE", [x], [part])
+        both = graph.tensor("both", (1, 4, 4, 4), dtype, scale=0.1)
+        graph.op("CONCATENATION", [parts[0], parts[second]], [both], "ConcatenationOptions", axis=3)
+        first = graph.constant("begin", [0, 0, 0, 0]), graph.constant("size", shape)
+        y = graph.tensor("y", shape, dtype, scale=0.1)
+        graph.op("SLICE", [both, *first], [y], "SliceOptions")
+        graph.outputs(y, *parts)
+        return net.finish()
+
+    assert proof(joined(0), joined(1)).status == status

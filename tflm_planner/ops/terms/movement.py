@@ -105,10 +105,11 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
 
 
 def _join(call: OpCall) -> list[Values] | None:
-    """CONCATENATION. Only LiteRT requantizes operands whose quantization differs, and only for
-    uint8."""
+    """CONCATENATION. Operands whose quantization differs from the result's are requantized by
+    LiteRT for uint8, refused by both runtimes for int8, and copied for other types."""
     kinds = {quantisation(t) for t in (*call.op.operands(), call.result)}
-    if call.op.options.activation or (len(kinds) > 1 and call.result.type_name == "uint8"):
+    only_moves = len(kinds) == 1 or call.result.type_name not in ("int8", "uint8")
+    if call.op.options.activation or not only_moves:
         return None
     axis = call.op.options.axis % max(len(call.shape), 1)
     return [_concatenate(call, [v for v in call.operands if v is not None], axis)]
