@@ -131,6 +131,38 @@ def test_the_first_operator_that_differs_is_named() -> None:
     assert "element" in found.detail
 
 
+@pytest.mark.parametrize("wrong_at", [2, 4])
+def test_elements_that_are_cut_off_later_are_not_at_fault(wrong_at: int) -> None:
+    """Tiles make such elements at their borders. Here the model makes none of what ABS makes."""
+    shape, wide = (1, 4, 4, 2), (1, 4, 4, 4)
+
+    def network(made: bool) -> bytes:
+        net = Net()
+        graph = net.graph()
+
+        def step(kind: str, inputs: list[int], size: tuple[int, ...], options: str | None = None,
+                 **fields: int) -> int:  # fmt: skip
+            y = graph.tensor(f"t{len(graph.table.operators)}", size, scale=0.1)
+            graph.op(kind, inputs, [y], options, **fields)
+            return y
+
+        x = y = graph.input("x", shape, scale=0.1)
+        if made:
+            other = step("ABS", [x], shape, "AbsOptions")
+            y = step("CONCATENATION", [x, other], wide, "ConcatenationOptions", axis=3)
+        y = step("RELU6" if made and wrong_at == 2 else "RELU", [y], wide if made else shape)
+        if made:
+            ends = graph.constant("begin", [0, 0, 0, 0]), graph.constant("size", shape)
+            y = step("SLICE", [y, *ends], shape, "SliceOptions")
+        y = step("LOGISTIC" if made and wrong_at == 4 else "TANH", [y], shape)
+        graph.outputs(y)
+        return net.finish()
+
+    found = proof(network(made=False), network(made=True))
+    assert found.status == "different" and found.culprit is not None
+    assert found.culprit.position == wrong_at and f"operator {wrong_at} of" in found.detail
+
+
 def _swap_first(kind: str) -> Change:
     def change(model: Model) -> None:
         swap(next(op for op in model.main.ops if op.kind == kind).inputs)

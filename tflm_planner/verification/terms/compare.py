@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
@@ -34,6 +33,12 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.ends import differing_ends
 from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
+from tflm_planner.verification.terms.foreign_elements import (
+    ForeignElements,
+    KnownElements,
+    first_that_matters,
+    replaced,
+)
 from tflm_planner.verification.terms.layout import ArenaLayout, layout_of
 from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
 from tflm_planner.verification.terms.memory import ArenaStore
@@ -301,9 +306,13 @@ class _Comparison:
     def _run_result(
         self, executions: Sequence[_Execution], observe: Observer | None = None
     ) -> list[_Outcome]:
+        return self._run_in(self._stores(executions), observe)
+
+    def _run_in(self, stores: Sequence[Store], observe: Observer | None = None) -> list[_Outcome]:
+        """Run the result in these memories."""
         machine = Machine(
             self._result,
-            *self._stores(executions),
+            *stores,
             observe=observe,
             allowance=Allowance(self._size),
             graph=self._inner,
@@ -326,29 +335,17 @@ class _Comparison:
         return stores
 
     def _place(self, execution: _Execution, output: Tensor | None = None) -> Difference:
-        """The first operator of the result that makes an element which the original never makes. If
-        there is none, so that elements only lie in other places, the operator that writes the
-        differing output."""
-        bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
-        padding = [Values(bytes_of_padding, False), Values(self._symbols.of_number(0.0), False)]
-        names_seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours), self._names(padding)]
-        self._run_original(lambda _, results: names_seen.append(self._names(results)))
-        # Sorted once, and searched for every operator.
-        known_names = np.unique(np.concatenate(names_seen))
-        strange: list[tuple[Op, int]] = []
-
-        def look(op: Op, results: list[Values]) -> None:
-            if not strange:
-                names = self._names(results)
-                missing = known_names[np.searchsorted(known_names[:-1], names)] != names
-                if missing.any():
-                    strange.append((op, int(np.flatnonzero(missing)[0])))
-
-        self._run_result([execution], look)
+        """The first operator of the result that makes an element which the original never makes and
+        on which what differs depends. If there is none, so that elements only lie in other places,
+        the operator that writes the differing output."""
+        found = self._foreign_elements(execution)
+        actual = self._run_result([execution])[0]
+        first = first_that_matters(
+            found, lambda elements: self._changes(execution, actual, elements)
+        )
         maker = None if output is None else output.producer
-        if strange:
-            op, element = strange[0]
-            what, where = "first at", f", element {element}"
+        if first is not None:
+            op, what, where = first.op, "first at", f", element {first.places[0]}"
         elif maker is not None and maker in self._inner.ops:
             op, what, where = maker, "elements in other places, written by", ""
         else:
@@ -357,9 +354,34 @@ class _Comparison:
         said = f", {what} operator {position} of the result ({op.label}){where}"
         return Difference(said, Culprit(position, op.kind, fails=False))
 
-    def _names(self, results: Iterable[Values]) -> npt.NDArray[np.uint64]:
-        """Elements as 64-bit numbers that identify them with high probability. Known values are
-        left out."""
-        lanes = [v.data.reshape(LANES, -1)[:2].astype(np.uint64) for v in results if not v.known]
-        names = [a[0] << np.uint64(32) | a[1] for a in lanes]
-        return np.concatenate(names) if names else np.zeros(0, np.uint64)
+    def _foreign_elements(self, execution: _Execution) -> list[ForeignElements]:
+        """What each operator of the result makes that the original never makes, in their order."""
+        known, found = KnownElements(), list[ForeignElements]()
+        bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
+        known.add([Values(bytes_of_padding, False), Values(self._symbols.of_number(0.0), False)])
+        known.add(self._ours)
+        self._run_original(lambda _, results: known.add(results))
+        self._run_result([execution], lambda op, made: found.append(known.foreign(op, made)))
+        return [elements for elements in found if elements.places.size]
+
+    def _changes(
+        self, execution: _Execution, actual: _Outcome, elements: Sequence[ForeignElements]
+    ) -> bool:
+        """Whether the result ends otherwise than in `actual` with other elements in these places,
+        or no longer runs."""
+        by_op = {each.op: each for each in elements}
+        stores = self._stores([execution])
+
+        def spoil(op: Op, results: list[Values]) -> None:
+            if op in by_op:
+                others = replaced(results, by_op[op], self._symbols)
+                for tensor, values in zip(op.outputs, others, strict=True):
+                    stores[0].write(tensor, values)
+
+        try:
+            spoiled = self._run_in(stores, spoil)[0]
+        except InexpressibleError:
+            return True
+        pairs = zip(actual.outputs, spoiled.outputs, strict=True)
+        same = all(first_unequal(a, b, self._symbols) is None for a, b in pairs)
+        return not (same and np.array_equal(actual.state, spoiled.state))
