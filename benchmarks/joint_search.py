@@ -93,7 +93,7 @@ def split(data: DataSet) -> Parts:
 
 def super_network(parts: Parts, folder: Path, seed: int) -> SuperNetwork:
     """Trained, or as an earlier run trained it."""
-    network = SuperNetwork(SPACE, parts.training.images, seed)
+    network = SuperNetwork(SPACE, parts.training.images[:], seed)
     path = folder / "super.npz"
     if path.is_file():
         network.whole.load(dict(np.load(path)))
@@ -176,7 +176,7 @@ def unchosen(network: SuperNetwork, drawn: SearchHistory, data: DataSet, number:
     images to choose by beside that on test images. Test images are cut from other parts of the
     photographs, so that they are harder for every network."""
     first = [c for c in drawn.candidates if c.accuracy is not None][:number]
-    tested = [network.accuracy(c.genes, data.test_images, data.test_labels) for c in first]
+    tested = [network.accuracy(c.genes, data.test_images[:], data.test_labels) for c in first]
     kept = [c.accuracy or 0.0 for c in first]
     return (
         f"{len(first)} random networks, on average: {100 * np.mean(kept):.1f} % of images to "

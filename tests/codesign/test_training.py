@@ -20,9 +20,9 @@ from tflm_planner.codesign.networks.evaluate import evaluate
 from tflm_planner.codesign.networks.folding import fold
 from tflm_planner.codesign.networks.scoring import outputs, value_ranges
 from tflm_planner.codesign.networks.weights import Network
-from tflm_planner.codesign.training.data import DataSet, load_data, resize
+from tflm_planner.codesign.training.data import DataSet, ImageFiles, load_data, resize, resized
 from tflm_planner.codesign.training.framework import tensorflow
-from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, train
+from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, learning_rate, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
 from tflm_planner.codesign.training.scenes import DARKNESS, LARGEST, SIDE, SMALLEST, scenes
 from tflm_planner.codesign.training.trainable import (
@@ -200,6 +200,18 @@ def test_folders_of_images(tmp_path: Path) -> None:
     assert data.images[data.labels == 1].min() > data.images[data.labels == 0].max()
     whole = load_data(str(tmp_path / "train"), 8)  # one folder: a fifth is kept to test on
     assert len(whole.images) + len(whole.test_images) == 6
+    later = load_data(str(tmp_path), 8, most_in_memory=0)
+    assert isinstance(later.images, ImageFiles) and later.images.shape == (6, 8, 8, 3)
+    assert np.array_equal(list(later.images), data.images)
+    assert np.array_equal(later.images[np.array([4, 1])], data.images[[4, 1]])
+    assert resized(later, 4).images.shape == (6, 4, 4, 3)
+    recipe = Recipe(epochs=2, batch=4, flips=True, shift=1)
+    grown = ChainBuilder(3)
+    grown.conv(4, (3, 3), 2, "relu")
+    grown.classify(2, pools=True)
+    chain = Chain("small", (8, 8, 3), tuple(grown.layers))
+    losses = [train(untrained(chain, TrainingForm(), 0), d, recipe) for d in (data, later)]
+    assert losses[0] == losses[1]
     (tmp_path / "train" / "cats" / "0.png").write_bytes(b"none")
     with pytest.raises(UsageError, match="cannot be read"):
         load_data(str(tmp_path), 8)
@@ -334,3 +346,16 @@ def test_the_int8_model_is_planned_and_proved(rounded: RoundedModel) -> None:
     options = api.PlanOptions(api.MemoryOptions(), tiles=None)
     report = api.plan(rounded.int8, None, options).report
     assert report.verified and report.after.arena.arena < report.before.arena.arena
+
+
+def test_learning_rates_rise_and_fall() -> None:
+    cosine, steps = (
+        [learning_rate(recipe, 100, epoch, batch) for epoch in range(10) for batch in range(10)]
+        for recipe in (Recipe(epochs=10, batch=10), Recipe(epochs=10, batch=10, schedule="steps"))
+    )
+    for rates in (cosine, steps):
+        assert rates[:20] == sorted(rates[:20]) and max(rates) <= 0.1
+    assert cosine[50] == pytest.approx(0.05) and cosine[-1] < 1e-4
+    assert steps[20:50] == [0.1] * 30
+    assert steps[50:75] == pytest.approx([0.01] * 25)
+    assert steps[75:] == pytest.approx([0.001] * 25)

@@ -7,7 +7,7 @@ TensorFlow.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,18 +32,18 @@ def value_ranges(network: Network, images: Array) -> tuple[ValueRange, ...]:
     return tuple(ValueRange(float(a), float(b)) for a, b in zip(low, high, strict=True))
 
 
-def outputs(data: bytes, images: Array) -> Array:
+def outputs(data: bytes, images: Iterable[Array]) -> Array:
     """The outputs (number, classes) of a model for float images. For an int8 model the images are
     quantized first, and outputs are int8."""
     return np.stack(list(_outputs(data, images)))
 
 
-def accuracy(data: bytes, images: Array, labels: Array) -> float:
+def accuracy(data: bytes, images: Iterable[Array], labels: Array) -> float:
     """The share of images whose class has the largest output."""
     return float((outputs(data, images).argmax(axis=1) == labels).mean())
 
 
-def _outputs(data: bytes, images: Array) -> Iterator[Array]:
+def _outputs(data: bytes, images: Iterable[Array]) -> Iterator[Array]:
     interpreter = _interpreter(data)
     for image in images:
         yield _invoke(interpreter, image)

@@ -15,10 +15,14 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -28,7 +32,50 @@ from tflm_planner.support.errors import UsageError
 
 _TEST_SHARE = 0.2
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
+MOST_IN_MEMORY = 1 << 30
+"""Bytes of images that are kept in memory: 38,000 of 48x48, 1,780 of 224x224. Reading them anew in
+each epoch costs about 1 ms an image of 224x224 and core, more than training on a core gains."""
+_AT_ONCE = 64
+"""Images that are read together when all are gone through one by one."""
 _TRAINING, _TESTING = ("train", "training"), ("val", "validation", "test")
+
+
+class ImageFiles:
+    """Colour images (number, rows, columns, 3) that are read from their files each time they are
+    asked for, because all of them together do not fit in memory. Indexed like an array along its
+    first axis."""
+
+    def __init__(self, files: Array, side: int) -> None:
+        """files: paths. side: rows and columns to which the images are resized."""
+        self._files, self._side = files, side
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """As that of an array."""
+        return (len(self._files), self._side, self._side, 3)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, chosen: slice | Array) -> Array:
+        files: list[Path] = list(self._files[chosen])
+        with ThreadPoolExecutor() as threads:  # decoding does not hold Python's lock
+            read = threads.map(_read_image, files, repeat(self._side))
+            return (
+                np.stack(list(read)) if len(files) else np.zeros((0, *self.shape[1:]), np.float32)
+            )
+
+    def __iter__(self) -> Iterator[Array]:
+        for first in range(0, len(self), _AT_ONCE):
+            yield from self[first : first + _AT_ONCE]
+
+    def resized(self, side: int) -> ImageFiles:
+        """The same images with other rows and columns."""
+        return ImageFiles(self._files, side)
+
+
+Images = Array | ImageFiles
+"""Images of a data set: an array, or what is indexed like one."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +84,9 @@ class DataSet:
     0."""
 
     name: str
-    images: Array
+    images: Images
     labels: Array
-    test_images: Array
+    test_images: Images
     test_labels: Array
 
     @property
@@ -48,10 +95,11 @@ class DataSet:
         return int(max(self.labels.max(), self.test_labels.max())) + 1
 
 
-def load_data(name: str, side: int | None = None) -> DataSet:
+def load_data(name: str, side: int | None = None, most_in_memory: int = MOST_IN_MEMORY) -> DataSet:
     """Load a data set by its name or its folder. side: rows and columns of the images; None keeps
-    their size, which is not possible for a folder. Raises UsageError if the package or folder is
-    missing."""
+    their size, which is not possible for a folder. most_in_memory: bytes; a part of a folder
+    that is larger as floats is read from its files as it is used. Raises UsageError if the package
+    or folder is missing."""
     if name in _PACKAGED:
         data = _PACKAGED[name]()
         return data if side is None else resized(data, side)
@@ -59,17 +107,23 @@ def load_data(name: str, side: int | None = None) -> DataSet:
         raise UsageError(f"no data set {name!r}: {', '.join(_PACKAGED)}, or a folder of images")
     if side is None:
         raise UsageError(f"{name}: images of a folder need a size; say how many rows")
-    return _folder(Path(name), side)
+    return _folder(Path(name), side, most_in_memory)
 
 
 def _split(name: str, images: Array, labels: Array) -> DataSet:
     """Split off a fifth of each class as test images."""
+    is_test = _test_part(labels)
+    return DataSet(name, images[~is_test], labels[~is_test], images[is_test], labels[is_test])
+
+
+def _test_part(labels: Array) -> Array:
+    """Which images are test images: a fifth of each class."""
     random = np.random.default_rng(0)
     is_test = np.zeros(len(labels), bool)
     for label in np.unique(labels):
         members = random.permutation(np.flatnonzero(labels == label))
         is_test[members[: round(_TEST_SHARE * len(members))]] = True
-    return DataSet(name, images[~is_test], labels[~is_test], images[is_test], labels[is_test])
+    return is_test
 
 
 def _digits() -> DataSet:
@@ -100,8 +154,8 @@ def _scenes() -> DataSet:
     training, testing = (
         scenes((images + 1) / 2, photographs, resize, is_test=is_test, copies=copies)
         for images, is_test, copies in (
-            (digits.images, False, _SCENES),
-            (digits.test_images, True, 1),
+            (digits.images[:], False, _SCENES),
+            (digits.test_images[:], True, 1),
         )
     )
     labels = np.repeat(digits.labels, _SCENES)
@@ -144,8 +198,14 @@ def resized(data: DataSet, side: int) -> DataSet:
     return DataSet(data.name, *parts, data.test_labels)
 
 
-def resize(images: Array, side: int) -> Array:
+@overload
+def resize(images: Array, side: int) -> Array: ...
+@overload
+def resize(images: Images, side: int) -> Images: ...
+def resize(images: Images, side: int) -> Images:
     """Resize images to `side` rows and columns. Each pixel is the mean over its area."""
+    if isinstance(images, ImageFiles):
+        return images.resized(side)
     rows, columns = (_areas(images.shape[axis], side) for axis in (1, 2))
     return np.einsum("yh,nhwc,xw->nyxc", rows, images, columns, optimize=True).astype(np.float32)
 
@@ -159,17 +219,27 @@ def _areas(size: int, side: int) -> Array:
     return share / share.sum(axis=1, keepdims=True)
 
 
-def _folder(folder: Path, side: int) -> DataSet:
+def _folder(folder: Path, side: int, most_in_memory: int) -> DataSet:
     training = _first_folder(folder, _TRAINING)
     testing = _first_folder(folder, _TESTING)
     if (training is None) != (testing is None):
         raise UsageError(f"{folder} has one of train and val, but not both")
     if training is None or testing is None:
-        images, labels = _read_classes(folder, _class_names(folder), side)
-        return _split(str(folder), images, labels)
-    names = _class_names(training)
-    parts = (*_read_classes(training, names, side), *_read_classes(testing, names, side))
-    return DataSet(str(folder), *parts)
+        files, labels = _class_files(folder, _class_names(folder))
+        is_test = _test_part(labels)
+        parts = (files[~is_test], labels[~is_test], files[is_test], labels[is_test])
+    else:
+        names = _class_names(training)
+        parts = (*_class_files(training, names), *_class_files(testing, names))
+    images, labels, test_images, test_labels = parts
+    read = partial(_read, side=side, most_in_memory=most_in_memory)
+    return DataSet(str(folder), read(images), labels, read(test_images), test_labels)
+
+
+def _read(files: Array, *, side: int, most_in_memory: int) -> Images:
+    """The images in these files. They are read now if there is room, else when they are used."""
+    images = ImageFiles(files, side)
+    return images[:] if 4 * math.prod(images.shape) <= most_in_memory else images
 
 
 def _first_folder(folder: Path, names: Sequence[str]) -> Path | None:
@@ -183,17 +253,17 @@ def _class_names(folder: Path) -> list[str]:
     return names
 
 
-def _read_classes(folder: Path, names: Sequence[str], side: int) -> tuple[Array, Array]:
-    images: list[Array] = []
+def _class_files(folder: Path, names: Sequence[str]) -> tuple[Array, Array]:
+    """The files of all images in the folders of these classes, and the number of their class."""
+    files: list[Path] = []
     labels: list[int] = []
     for label, name in enumerate(names):
-        for path in sorted((folder / name).glob("*")):
-            if path.suffix.lower() in _IMAGES:
-                images.append(_read_image(path, side))
-                labels.append(label)
-    if not images:
+        found = [p for p in sorted((folder / name).glob("*")) if p.suffix.lower() in _IMAGES]
+        files += found
+        labels += [label] * len(found)
+    if not files:
         raise UsageError(f"{folder}: no images ({', '.join(_IMAGES)}) in {', '.join(names)}")
-    return np.stack(images), np.array(labels)
+    return np.array(files, object), np.array(labels)
 
 
 def _read_image(path: Path, side: int) -> Array:

@@ -3,7 +3,7 @@
     epoch: images in an order from (seed, epoch), shifted, mixed --> batches --> loss --> momentum
     after each: a row of the CSV log, a checkpoint from which the run can resume
 
-It is SGD with Nesterov momentum and a cosine schedule, optionally with label smoothing, mixup
+It is SGD with Nesterov momentum, optionally with label smoothing, mixup
 (Zhang et al. 2018) and distillation from another network (Hinton et al. 2015). The result is that
 of the last epoch, not of the one that is best on the test images. It must not know what is trained.
 """
@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,21 +31,26 @@ from tflm_planner.support.progress import Progress, silent
 
 _STATISTICS = 0.9
 """Decay of moving means and variances in each step."""
+_STEPS = 0.5, 0.75
+"""Shares of all steps after which a schedule in steps lowers the rate, as He et al. 2016 did on
+CIFAR-10."""
 _LEAST_STEPS = 20
 """Warm-up steps, in which the learning rate rises."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train. rate: the highest learning rate. decay: weight decay. smoothing: share of each
-    label that is spread over all classes. mixup: parameter of the beta distribution of mixup (0: no
-    mixup). shift: the most pixels by which images are shifted. flips: whether half of the images
-    are mirrored. distilling: weight of the distillation loss, which is the cross entropy with a
-    teacher's probabilities at `temperature`."""
+    """How to train. rate: the highest learning rate. schedule: how it falls after the warm-up:
+    along a cosine down to 0, or to a tenth at half and again at three quarters of all steps. decay:
+    weight decay. smoothing: share of each label that is spread over all classes. mixup: parameter
+    of the beta distribution of mixup (0: no mixup). shift: the most pixels by which images are
+    shifted. flips: whether half of the images are mirrored. distilling: weight of the distillation
+    loss, which is the cross entropy with a teacher's probabilities at `temperature`."""
 
     epochs: int = 10
     batch: int = 64
     rate: float = 0.1
+    schedule: Literal["cosine", "steps"] = "cosine"
     momentum: float = 0.9
     decay: float = 1e-4
     smoothing: float = 0.1
@@ -99,7 +104,7 @@ def train(
     for epoch in range(len(history), recipe.epochs):
         loss = _train_epoch(state, data, recipe, epoch, teacher)
         accuracy = network.accuracy(data.test_images, data.test_labels)
-        rate = cosine_rate(recipe, len(data.images), epoch + 1, 0)
+        rate = learning_rate(recipe, len(data.images), epoch + 1, 0)
         history.append(Epoch(epoch + 1, rate, loss, accuracy))
         say(f"epoch {epoch + 1} of {recipe.epochs}: loss {loss:.3f}, accuracy {accuracy:.3f}")
         _keep(state, history, recipe, files)
@@ -144,12 +149,14 @@ class _Training:
         return loss
 
 
-def cosine_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
-    """The learning rate of a batch, with `images` images per epoch: a warm-up, then a cosine down
-    to 0."""
+def learning_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
+    """The learning rate of a batch, with `images` images per epoch: a warm-up, then what
+    `Recipe.schedule` says."""
     in_epoch = math.ceil(images / recipe.batch)
     done, whole = epoch * in_epoch + batch, recipe.epochs * in_epoch
     rise = min(1.0, (done + 1) / min(_LEAST_STEPS, whole))
+    if recipe.schedule == "steps":
+        return recipe.rate * rise * 0.1 ** sum(done >= share * whole for share in _STEPS)
     return recipe.rate * rise * 0.5 * (1 + math.cos(math.pi * done / whole))
 
 
@@ -160,7 +167,7 @@ def _train_epoch(
     losses: list[float] = []
     for number, (images, targets) in enumerate(batches(data, recipe, epoch)):
         taught = np.zeros_like(targets) if teacher is None else teacher(images)
-        rate = tf.constant(cosine_rate(recipe, len(data.images), epoch, number), tf.float32)
+        rate = tf.constant(learning_rate(recipe, len(data.images), epoch, number), tf.float32)
         losses.append(float(state.step(images, targets, taught, rate)))
     return float(np.mean(losses))
 

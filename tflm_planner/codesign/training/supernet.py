@@ -22,7 +22,7 @@ from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data import DataSet, resize
 from tflm_planner.codesign.training.forward import TfTensor, forward
 from tflm_planner.codesign.training.framework import tensorflow
-from tflm_planner.codesign.training.loop import Recipe, batches, cosine_rate, train
+from tflm_planner.codesign.training.loop import Recipe, batches, learning_rate, train
 from tflm_planner.codesign.training.trainable import (
     EPSILON,
     Trainable,
@@ -119,7 +119,7 @@ def train_super(
     for epoch in range(recipe.elastic.epochs):
         losses: list[float] = []
         for number, (images, targets) in enumerate(batches(data, recipe.elastic, epoch)):
-            rate = cosine_rate(recipe.elastic, len(data.images), epoch, number)
+            rate = learning_rate(recipe.elastic, len(data.images), epoch, number)
             drawn = [network.space.random(random) for _ in range(recipe.parts)]
             members = [network.space.largest, network.space.smallest, *drawn]
             losses.append(_step(network, members, images, targets, rate, recipe.elastic, momenta))

@@ -27,6 +27,7 @@ from tflm_planner.codesign.networks.weights import (
     Norm,
     draw,
 )
+from tflm_planner.codesign.training.data import Images
 from tflm_planner.codesign.training.forward import TfTensor, forward
 from tflm_planner.codesign.training.framework import tensorflow
 
@@ -67,7 +68,7 @@ class Trainable:
         passing = _Pass(self, training=training)
         return forward(self.chain, passing, images), passing.moments
 
-    def predict(self, images: Array, batch: int = 256) -> Array:
+    def predict(self, images: Images, batch: int = 256) -> Array:
         """Scores of many images, as in inference."""
         tf = tensorflow()
         parts = [
@@ -76,7 +77,7 @@ class Trainable:
         ]
         return np.concatenate(parts)
 
-    def accuracy(self, images: Array, labels: Array) -> float:
+    def accuracy(self, images: Images, labels: Array) -> float:
         """The share of images whose class has the largest score."""
         return float((self.predict(images).argmax(axis=1) == labels).mean())
 
