@@ -22,13 +22,14 @@ from tflm_planner.report.document import HostRuntime, MemoryMap, Report
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json.document import (
     arena_to_json,
+    equality_to_json,
     inspection_to_json,
     to_json,
-    verdict_to_json,
 )
 from tflm_planner.tflm.arena.predict import ScratchUse
 from tflm_planner.tflm.targets import load_target
-from tflm_planner.verification import installed_versions
+from tflm_planner.verification import Equality, installed_versions
+from tflm_planner.verification.terms import TermsProof
 from tflm_planner.verification.verdict import Verdict
 
 FOLDER = Path(__file__).parents[2] / "schema"
@@ -110,8 +111,8 @@ def test_verdicts_and_arenas_follow_their_schemas(report: Report) -> None:
     for name, document in (
         (
             "verification",
-            verdict_to_json(
-                Verdict(report.checks),
+            equality_to_json(
+                Equality(Verdict(report.checks), TermsProof("equal", -110.0)),
                 (report.before.arena, report.after.arena),
                 load_target(report.target),
             ),
@@ -201,6 +202,7 @@ OTHER_NAMES = {
     "OperatorJson.predicted": "predicted_share",
     "PlanVerificationJson.left": "left_to_tflm",
     "PlanVerificationJson.terms": "proof",
+    "VerificationJson.terms": "proof",
     "PointJson.added": "added_operators",
     "PointJson.size": "bytes",
     "TimesJson.median": "median_seconds",

@@ -63,8 +63,9 @@ class VerifyArguments:
 
 @takes_fields_of(VerifyArguments)
 def verify_command(arguments: VerifyArguments) -> None:
-    """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM, and the arenas
-    that they need on a target. With one model: judge the memory plan that it carries."""
+    """Compare two models for every input, and bit by bit on LiteRT's reference kernels and on real
+    TFLM, and the arenas that they need on a target. With one model: judge the memory plan that it
+    carries."""
     with exit_on_errors():
         arguments.check()
         if arguments.result is None:
@@ -91,8 +92,8 @@ def _judge_plan(arguments: VerifyArguments) -> None:
 
 def _compare(arguments: VerifyArguments, result: Path) -> None:
     from tflm_planner.pipeline import api
-    from tflm_planner.report.json.document import verdict_to_json
-    from tflm_planner.report.text.verdict import render_verdict
+    from tflm_planner.report.json.document import equality_to_json
+    from tflm_planner.report.text.equality import render_equality
 
     target = api.load_target(arguments.target)
     with show_progress(arguments.quiet, arguments.verbose) as on_progress:
@@ -100,13 +101,15 @@ def _compare(arguments: VerifyArguments, result: Path) -> None:
         options = api.VerifyOptions(
             seed=arguments.seed, inputs=arguments.inputs, tolerance=tolerance
         )
-        verdict = api.check_equal(arguments.original, result, options, on_progress)
+        equality = api.check_equal(arguments.original, result, options, on_progress, target)
     arenas = api.arena(arguments.original, target), api.arena(result, target)
     if arguments.as_json:
-        print_json(verdict_to_json(verdict, arenas, target))
+        print_json(equality_to_json(equality, arenas, target))
     elif not arguments.quiet:
-        typer.echo(render_verdict(verdict, arenas, target), nl=False)
-    if verdict.differs:
+        typer.echo(render_equality(equality, arenas, target), nl=False)
+    if equality.differs:
         raise OutputsDifferError("the models compute different outputs")
-    if not verdict.proved:
-        raise ModelError("no runtime could run both models; see above")
+    if equality.refuted:
+        raise OutputsDifferError("the models are not proved equal; see above")
+    if not (equality.equal or equality.close):
+        raise ModelError("nobody here could compare the models; see above")

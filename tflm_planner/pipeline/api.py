@@ -71,7 +71,7 @@ from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
-from tflm_planner.verification import Tolerance, Verdict, verify
+from tflm_planner.verification import Equality, Tolerance, Verdict, judge_equality
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
 from tflm_planner.verification.terms import TermsProof
 
@@ -333,9 +333,12 @@ def check_equal(
     result: Source,
     options: VerifyOptions | None = None,
     on_progress: Progress = silent,
-) -> Verdict:
-    """Compare two models bit by bit on the runtimes that are installed here."""
-    return verify(load(original), load(result), options, on_progress)
+    target: Target | None = None,
+) -> Equality:
+    """Compare two models for every input, and bit by bit on the runtimes that are installed here.
+    target: for which a plan in the result is judged (default: Cortex-M4 with CMSIS-NN)."""
+    models = load(original), load(result)
+    return judge_equality(*models, kernels_of(target), options, on_progress)
 
 
 def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdict, Arena]:

@@ -39,7 +39,7 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import BoundKind, Uncertainty, bound_of
 from tflm_planner.tflm.targets import Target, with_lean
-from tflm_planner.verification import Verdict
+from tflm_planner.verification import Equality, Verdict
 from tflm_planner.verification.terms import TermsProof
 
 ModelSource = str | Path | bytes
@@ -291,17 +291,21 @@ def verify(
     original: ModelSource,
     result: ModelSource,
     *,
+    target: str | Path | Target = defaults.TARGET,
     inputs: int = defaults.INPUTS,
     seed: int = defaults.SEED,
-) -> Verdict:
-    """Compare the outputs of two models bit by bit on the installed runtimes: LiteRT's reference
-    kernels, and real TFLM on Linux x86-64. Raises UsageError or ModelError.
+) -> Equality:
+    """Compare two models: for every input by terms (`terms`, `proved`), and bit by bit on the
+    installed runtimes (`checks`, `differs`), which are LiteRT's reference kernels, and real TFLM on
+    Linux x86-64. target: for which a plan in the result is judged. inputs: how many random inputs
+    the runtimes compare. Raises UsageError or ModelError.
 
     >>> from tflm_planner import verify
     >>> verify("tests/models/cnn_int8.tflite", "tests/models/cnn_int8.tflite", inputs=1).proved
     True
     """
-    return api.check_equal(original, result, api.VerifyOptions(seed, inputs))
+    options = api.VerifyOptions(seed, inputs)
+    return api.check_equal(original, result, options, target=_target(target))
 
 
 @names_keywords

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tflm_planner.verification.compare import Options, verify
+    from tflm_planner.verification.equality import Equality, judge_equality
     from tflm_planner.verification.runnable import any_installed, installed_versions, why_unable
     from tflm_planner.verification.tolerance import Tolerance
     from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck, Verdict
 
 __all__ = [
+    "Equality",
     "HostAllocation",
     "Options",
     "RuntimeCheck",
@@ -21,15 +23,18 @@ __all__ = [
     "Verdict",
     "any_installed",
     "installed_versions",
+    "judge_equality",
     "verify",
     "why_unable",
 ]
 
 _HOMES = {
+    "Equality": "equality",
     "Options": "compare",
     "Tolerance": "tolerance",
     "any_installed": "runnable",
     "installed_versions": "runnable",
+    "judge_equality": "equality",
     "verify": "compare",
     "why_unable": "runnable",
 }

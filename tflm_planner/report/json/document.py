@@ -20,8 +20,8 @@ from tflm_planner.report.text.fit import next_line, verdict_line
 from tflm_planner.support.documents import plain, view
 from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
 from tflm_planner.tflm.targets import Target
+from tflm_planner.verification import Equality
 from tflm_planner.verification.planned import PlanVerdict
-from tflm_planner.verification.verdict import Verdict
 
 JsonObject = dict[str, Any]
 
@@ -98,16 +98,15 @@ def inspection_to_json(
     )
 
 
-def verdict_to_json(verdict: Verdict, arenas: tuple[Arena, Arena], target: Target) -> JsonObject:
-    """The document of `verify` for two models: whether they are equal, each runtime's check, and
-    both arenas on a target."""
+def equality_to_json(equality: Equality, arenas: tuple[Arena, Arena], target: Target) -> JsonObject:
+    """The document of `verify` for two models: whether they are equal, each runtime's check, the
+    proof for every input, and both arenas on a target."""
     before, after = arenas
     return plain(
         view(
-            verdict,
+            equality,
             verification_types.VerificationJson,
             schema_version=SCHEMA_VERSION,
-            equal=verdict.proved and verdict.exact,
             target=target.id,
             before=before,
             after=after,

@@ -56,8 +56,18 @@ class VerificationJson(Document):
     """What `tflm-plan verify` says of two models."""
 
     schema_version: Version
-    equal: Annotated[bool, says("Whether all bits are equal on the runtimes that compared them.")]
+    equal: Annotated[
+        bool,
+        says(
+            "Whether all bits are equal wherever they were compared, on runtimes or for every "
+            "input, and they were."
+        ),
+    ]
+    proved: Annotated[
+        bool, says("Whether they are proved equal for every input, and no runtime disagrees.")
+    ]
     checks: Checks
+    terms: Annotated[ProofJson, says("The proof for every input.")] = msgspec.field(name="proof")
     target: Annotated[str, says("Id of the target of both arenas.")]
     before: Annotated[ArenaJson, says("The arena of the first model; bytes.")]
     after: Annotated[ArenaJson, says("The arena of the second model; bytes.")]
