@@ -51,7 +51,8 @@ function fail(words) {
 
 // Names of fused operators are long, and differ at their ends.
 const shortened = (name) => (name.length <= 60 ? name : `${name.slice(0, 28)} ... ${name.slice(-28)}`);
-const atLeast = (bound) => (bound === "at least" ? "at least " : "");
+const hedge = (bound) => (bound === "at least" || bound === "about" ? `${bound} ` : "");
+const SIGNS = { "at least": "≥\u00a0", about: "~\u00a0" };
 
 function kibibytes(n) {
   return n < 10240 ? `${bytes(n)} B` : `${(n / 1024).toFixed(1)} KiB`;
@@ -63,10 +64,10 @@ function fitting(fits) {
   return fits === false ? ["does not fit", "bad"] : ["not known to fit", "unsure"];
 }
 
-const figure = ({ arena, bound }) => (arena ? `${bound === "at least" ? "≥\u00a0" : ""}${bytes(arena)}` : "-");
+const figure = ({ arena, bound }) => (arena ? `${SIGNS[bound] ?? ""}${bytes(arena)}` : "-");
 const current = () => state.model.boards.find(({ id }) => id === state.board);
 const plannedFits = (board, planned) =>
-  planned.arena > board.sram || state.model.bytes > board.flash ? false : planned.bound === "at least" ? null : true;
+  state.model.bytes > board.flash ? false : planned.bound === "about" ? null : planned.arena > board.sram ? false : planned.bound === "at least" ? null : true;
 
 function showVerdict() {
   const board = current();
@@ -77,7 +78,7 @@ function showVerdict() {
     return;
   }
   const [words, style] = fitting(board.fits);
-  verdict.replaceChildren(`${atLeast(board.bound)}${bytes(board.arena)} bytes: `, made("span", { className: style }, words));
+  verdict.replaceChildren(`${hedge(board.bound)}${bytes(board.arena)} bytes: `, made("span", { className: style }, words));
   const left = board.sram - board.arena;
   const room = left >= 0 ? `${bytes(left)} B are left` : `${bytes(-left)} B too many`;
   const flash = state.model.bytes > board.flash ? " The file is larger than the flash." : "";
@@ -100,7 +101,7 @@ function showSaving() {
     const [words, style] = fitting(plannedFits(board, planned));
     $("saving").replaceChildren(
       "With operators in the best order and an offline plan: ",
-      made("b", {}, `${atLeast(planned.bound)}${bytes(planned.arena)} B`),
+      made("b", {}, `${hedge(planned.bound)}${bytes(planned.arena)} B`),
       `, ${bytes(saved)} B (${Math.round((100 * saved) / board.arena)} %) less, `,
       made("span", { className: style }, words),
       ".",
@@ -160,7 +161,7 @@ function bar(title, arena, full, sram) {
   const limit = made("span", { className: "limit", title: `SRAM: ${bytes(sram)} B` });
   limit.style.left = `${(100 * sram) / full}%`;
   track.append(limit);
-  return made("div", { className: "bar" }, made("p", {}, made("span", {}, title), made("b", {}, `${atLeast(arena.bound)}${bytes(arena.arena)} B`)), track);
+  return made("div", { className: "bar" }, made("p", {}, made("span", {}, title), made("b", {}, `${hedge(arena.bound)}${bytes(arena.arena)} B`)), track);
 }
 
 function showBars() {

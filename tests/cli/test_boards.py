@@ -103,6 +103,7 @@ def test_a_cell_fits_where_all_of_it_does() -> None:
     assert fitting.fits(board) is True and fitting.margin(board) == 0
     assert Cell("stock", board.sram, "at least").fits(board) is None
     assert Cell("stock", board.sram + 1, "at least").fits(board) is False
+    assert Cell("stock", board.sram + 1, "about").fits(board) is None
     assert Cell("stock", board.sram + 1).fits(board) is False
     assert Cell("lean", board.sram + 1, at_most=True).fits(board) is None
     assert Cell("stock", 1, file_bytes=board.flash + 1).fits(board) is False

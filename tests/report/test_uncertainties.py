@@ -52,26 +52,26 @@ def test_every_target_with_unread_kernels_is_in_doubt() -> None:
     model = api.read_model(NETWORK)
     for target in all_targets().values():
         bound = bound_of(arena_of(model, target).uncertainties)
-        bounds = {"unknown": "at least", "esp-nn": "at least", "any": "enough"}
-        wanted = "at least" if target.tflm else bounds.get(target.kernels, "exact")
+        bounds = {"unknown": "at least", "esp-nn": "about", "any": "enough"}
+        wanted = "about" if target.tflm else bounds.get(target.kernels, "exact")
         assert bound == wanted, target.id
 
 
-def test_arena_says_at_least_and_pastes_a_margin(doubtful, capsys) -> None:
+def test_arena_says_about_and_pastes_a_margin(doubtful, capsys) -> None:
     path, target = doubtful
     said = Run(["arena", path, "--target", target], capsys).out
     found = json.loads(Run(["arena", path, "--target", target, "--json"], capsys).out)
     assert not CLAIMS.search(said)
-    assert f"at least {found['arena']:,} B" in said and "not known to fit" in said
+    assert f"about {found['arena']:,} B" in said and "not known to fit" in said
     (pasted,) = re.findall(r"kTensorArenaSize = (\d+);", said)
     assert int(pasted) == found["reserved"] > found["arena"]
     assert f"a margin of {found['reserved'] - found['arena']:,}" in said
-    assert (found["exact"], found["bound"]) == (False, "at least")
+    assert (found["exact"], found["bound"]) == (False, "about")
     assert {"head", "tail", "arena"} <= set(found)
 
 
 @pytest.mark.slow
-def test_a_plan_says_at_least_in_every_form(doubtful, tmp_path: Path, capsys) -> None:
+def test_a_plan_says_about_in_every_form(doubtful, tmp_path: Path, capsys) -> None:
     path, target = doubtful
     reports = [tmp_path / f"r.{kind}" for kind in ("json", "csv", "html", "svg")]
     options = [word for report in reports for word in ("--report", report)]
@@ -86,31 +86,31 @@ def test_a_plan_says_at_least_in_every_form(doubtful, tmp_path: Path, capsys) ->
     limited = api.PlanOptions(memory, verify=None, given_arena_limit=900 * 1024)
     report = api.plan(path, options=limited).report
     assert report.may_fit and not report.fits
-    assert "at least" in done.out and done.out.startswith("NOT KNOWN TO FIT")
+    assert "about" in done.out and done.out.startswith("NOT KNOWN TO FIT")
     texts = {report.suffix: report.read_text() for report in reports}
     for text in (done.out, *texts.values()):
         assert not CLAIMS.search(text)
     document = json.loads(texts[".json"])
-    assert document["arena"]["bound"] == document["before"]["map"]["bound"] == "at least"
+    assert document["arena"]["bound"] == document["before"]["map"]["bound"] == "about"
     assert document["budget"]["met"] is None
     assert document["after"]["arena"]["exact"] is False
-    assert ",at least," in texts[".csv"]
+    assert ",about," in texts[".csv"]
     for kind in (".html", ".svg"):
-        assert "at least" in texts[kind]
+        assert "about" in texts[kind]
     assert "ESP-NN" in done.out or "mystery" in done.out  # the reason
     small = Run(
         [path, tmp_path / "b", "--target", target, "--budget", "100", "--no-verify", *tiles], capsys
     )
-    assert small.code == 3 and small.out.startswith("DOES NOT FIT in 100 B: arena at least")
+    assert small.code == 3 and small.out.startswith("NOT KNOWN TO FIT in 100 B: arena about")
 
 
-def test_inspect_and_export_say_at_least(doubtful, tmp_path: Path, capsys) -> None:
+def test_inspect_and_export_say_about(doubtful, tmp_path: Path, capsys) -> None:
     path, target = doubtful
     svg = tmp_path / "map.svg"
     done = Run(["inspect", path, "--target", target, "--svg", svg], capsys)
-    assert "head at least" in done.out and "head at least" in svg.read_text()
+    assert "head about" in done.out and "head about" in svg.read_text()
     shown = json.loads(Run(["inspect", path, "--target", target, "--json"], capsys).out)
-    assert shown["map"]["bound"] == "at least"
+    assert shown["map"]["bound"] == "about"
     if target == "esp32s3":
         assert Run(["export", path, tmp_path / "cpp", "--target", target, "-q"], capsys).code == 0
         text = (tmp_path / "cpp" / "in_arena.h").read_text()
@@ -124,9 +124,9 @@ def test_streamed_input_says_at_least(tmp_path: Path, capsys) -> None:
     arguments = ["stream-input", path, tmp_path / "front", tmp_path / "back", "--target", "esp32s3",
                  "--no-verify", "--header", header, "--force", "--time-limit", "5"]  # fmt: skip
     done = Run(arguments, capsys)
-    assert "SRAM         at least" in done.out and "ESP-NN" in done.out
+    assert "SRAM         about" in done.out and "ESP-NN" in done.out
     found = json.loads(Run([*arguments, "--json"], capsys).out)
-    assert found["bound"] == "at least"
+    assert found["bound"] == "about"
     text = header.read_text()
     assert f"kBackArena = {found['back']['reserved']};" in text
     assert f"kFrontPersistent = {found['front']['reserved']};" in text
@@ -154,6 +154,7 @@ def test_words_and_margins() -> None:
     assert fits_words(10, 20, "exact") == fits_words(10, 20, "enough") == "fits"
     assert fits_words(10, 20, "at least") == "not known to fit"
     assert fits_words(30, 20, "at least") == "DOES NOT FIT"
+    assert fits_words(30, 20, "about") == fits_words(10, 20, "about") == "not known to fit"
     large, small = Uncertainty("a", 1.25), Uncertainty("b", 0.25, in_head=False)
     assert bytes_to_reserve(1000, [large, small]) == 2256
     assert bytes_to_reserve(1001, []) == 1001

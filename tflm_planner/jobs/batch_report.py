@@ -18,6 +18,7 @@ from urllib.parse import quote
 from tflm_planner.jobs.batch import Batch
 from tflm_planner.jobs.batch_types import BatchRow, batch_to_json
 from tflm_planner.report.page import Column, PageLink, Row, Table, render
+from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.report import count, shorten
 from tflm_planner.report.text.safe import safe_cell, safe_text
 from tflm_planner.support.version import __version__
@@ -72,7 +73,7 @@ def _cells(row: BatchRow) -> tuple[str, ...]:
     name = shorten(row.name, _NAME)
     if row.arena_before is None or row.arena_after is None:
         return name, "", "", "", ""
-    least = ">=" * (row.bound == "at least")
+    least = sign(row.bound)
     change = row.arena_after / row.arena_before - 1 if row.arena_before else 0
     saved = f"{100 * change:+.1f} %" if change else ""
     slower = "" if row.slowdown is None else f"{100 * (row.slowdown - 1):+.1f} %"

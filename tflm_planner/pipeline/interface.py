@@ -143,7 +143,8 @@ class StreamedInput:
 
     @property
     def bound(self) -> BoundKind:
-        """Whether `bytes_before` and `bytes_after` are exact, or "at least" if one of them is."""
+        """How far `bytes_before` and `bytes_after` can be trusted: "exact", "enough", "at least" or
+        "about"."""
         return bound_of(self._result.pair.uncertainties)
 
     @property

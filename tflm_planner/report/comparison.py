@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tflm_planner.report.document import RungKind
 from tflm_planner.tflm.arena.predict import Arena
-from tflm_planner.tflm.arena.uncertainty import BoundKind
+from tflm_planner.tflm.arena.uncertainty import BoundKind, may_need_more
 from tflm_planner.tflm.targets import Board, Target
 
 
@@ -41,9 +41,11 @@ class Cell:
             return None
         if self.file_bytes > board.flash:
             return False
+        if self.bound == "about" or (self.at_most and self.arena > board.sram):
+            return None
         if self.arena <= board.sram:
-            return True if self.bound != "at least" else None
-        return None if self.at_most else False
+            return None if may_need_more(self.bound) else True
+        return False
 
     def margin(self, board: Board | None) -> int | None:
         """Bytes of SRAM that are left beside the arena. A negative number says by how much the

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tflm_planner.tflm.arena.uncertainty import BoundKind, bound_of
+from tflm_planner.tflm.arena.uncertainty import BoundKind, bound_of, may_need_more
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ class Report:
 
     @property
     def bound(self) -> BoundKind:
-        """Whether the arenas are exact, or "at least" if that holds for one of the two."""
+        """How far both arenas can be trusted: the weaker bound of the two (see `BoundKind`)."""
         return bound_of((*self.before.arena.uncertainties, *self.after.arena.uncertainties))
 
     @property
@@ -332,7 +332,7 @@ class Report:
     @property
     def within_budget(self) -> bool:
         """Whether the known size of the arena is within its limit (true without a limit). If the
-        size is only "at least", this does not mean that the arena fits."""
+        size is only "at least" or "about", this does not mean that the arena fits."""
         return self.arena_limit is None or self.after.arena.arena <= self.arena_limit
 
     @property
@@ -342,11 +342,11 @@ class Report:
 
     @property
     def may_fit(self) -> bool:
-        """Whether neither arena nor file is known to be too large."""
+        """Whether arena and file, as predicted, are within their limits."""
         return self.within_budget and self.within_flash
 
     @property
     def fits(self) -> bool:
         """Whether arena and file are within their limits beyond doubt, and the model can run. False
-        where the arena is only known as "at least"."""
-        return self.may_fit and self.after.arena.bound != "at least" and not self.cannot_run
+        where the arena is only known as "at least" or "about"."""
+        return self.may_fit and not may_need_more(self.after.arena.bound) and not self.cannot_run

@@ -20,12 +20,12 @@ from tflm_planner.device.cpp.names import CppNames, cpp_names
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.report.text.arena import margin_remarks
-from tflm_planner.report.text.bounds import meaning
+from tflm_planner.report.text.bounds import hedge, meaning
 from tflm_planner.report.text.report import safe_text
 from tflm_planner.support.errors import ModelError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena
-from tflm_planner.tflm.arena.uncertainty import bound_of
+from tflm_planner.tflm.arena.uncertainty import bound_of, may_need_more
 from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import LEAN_SUFFIX, Target
@@ -291,7 +291,7 @@ def _parts(arena: Arena, model: Model, target: Target) -> Iterator[str]:
     yield f"  prepare temp   {arena.prepare_temp:>9,}  while kernels prepare"
     bound = bound_of(arena.uncertainties)
     yield f"{arena.arena:,} bytes are max(head + tail, tail of that moment + temp):"
-    yield f"{'at least so much; ' if bound == 'at least' else ''}{meaning(bound)}."
+    yield f"{f'{hedge(bound)}so much; ' if may_need_more(bound) else ''}{meaning(bound)}."
     yield "The size holds for an array whose start is aligned to 16 bytes:"
     yield "  alignas(16) static std::uint8_t tensor_arena[...];"
     yield f"An array that is not needs {arena.alignment_slack} bytes more."

@@ -17,6 +17,7 @@ from tflm_planner.device.measuring.energy import Energy
 from tflm_planner.device.measuring.measurement import Measurement, OperatorTime, OutputCheck
 from tflm_planner.report import page
 from tflm_planner.report.page import Column, Row, Table, pairs
+from tflm_planner.report.text.bounds import hedge
 from tflm_planner.report.text.report import safe_text, shorten
 from tflm_planner.support.documents import plain, view
 
@@ -66,8 +67,7 @@ def _board(measurement: Measurement) -> str:
 def _sizes(measurement: Measurement) -> Iterator[tuple[str, str, str, str]]:
     for f in measurement.sizes:
         signed = "" if f.difference is None else f"{f.difference:+,}"
-        least = "at least " if f.bound == "at least" else ""
-        yield f.name, least + _number(f.predicted), _number(f.measured), signed
+        yield f.name, hedge(f.bound) + _number(f.predicted), _number(f.measured), signed
 
 
 def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:

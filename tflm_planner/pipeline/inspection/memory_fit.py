@@ -20,6 +20,7 @@ from tflm_planner.report.memory_fit import FitCheck, FitVerdict
 from tflm_planner.support.errors import ModelError, PlannerError
 from tflm_planner.support.files import read_file
 from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tflm.targets import Target
 
 _MANIFEST_KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
@@ -73,11 +74,14 @@ def _verdict(
     """Whether the model fits, and why not."""
     if arena.cannot_run:
         return "cannot run", arena.cannot_run[0]
+    if arena.arena > arena_limit and arena.bound == "about":
+        words = arena.uncertainties[0].words
+        return "not known to fit", f"about {arena.arena - arena_limit:,} B too large: {words}"
     if arena.arena > arena_limit:
         return "does not fit", f"{arena.arena - arena_limit:,} B too large"
     if flash is not None and file_bytes > flash:
         return "does not fit", f"and a file of {file_bytes:,} B, more than {flash:,} B of flash"
-    if arena.bound == "at least":
+    if may_need_more(arena.bound):
         return "not known to fit", arena.uncertainties[0].words
     return "fits", ""
 

@@ -32,6 +32,7 @@ from tflm_planner.report.text.permission import permission_notes
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
 from tflm_planner.tiling.search import Tiling
 from tflm_planner.transforms.drop_conversions import ConvertedEnd
@@ -117,7 +118,7 @@ class ModelPlanner:
         """Whether the plan without tiles, which is the fastest, is known to be within the limit."""
         arena = plain.inspection.arena
         limit = self.arena_limit
-        return limit is not None and arena.bound != "at least" and arena.arena <= limit
+        return limit is not None and not may_need_more(arena.bound) and arena.arena <= limit
 
     def _plan_with_tiles(
         self, original: bytes, plain: PlannedFile, permission: TilePermission, prove: ProveModel

@@ -21,7 +21,7 @@ from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import REASON_TEXTS, Reason
 from tflm_planner.support.version import __version__
-from tflm_planner.tflm.arena.uncertainty import bound_of, bytes_to_reserve
+from tflm_planner.tflm.arena.uncertainty import bound_of, bytes_to_reserve, may_need_more
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.row_loop.operand_rows import row_elements
@@ -82,7 +82,7 @@ def _lines_of_sram(pair: StreamedPair, before: int) -> Iterator[str]:
     saved = before - pair.sram
     bound = bound_of(pair.uncertainties)
     sizes = long_figure(before, bound), long_figure(pair.sram, bound)
-    doubt = ", as far as it is known" if bound == "at least" else ""
+    doubt = ", as far as it is known" if may_need_more(bound) else ""
     yield f"  SRAM         {sizes[0]} -> {sizes[1]}, both halves"
     yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %{doubt}"
     if saved <= 0:
@@ -163,10 +163,10 @@ def _finite(value: float) -> float | Literal["inf", "-inf"]:
 
 
 def _doubts(pair: StreamedPair) -> list[str]:
-    """Why the figures are only "at least", and what that means for the memory reserved for the
+    """Why the figures are not exact, and what that means for the memory reserved for the
     front."""
     words = [uncertainty.words for uncertainty in pair.uncertainties]
-    if bound_of(pair.uncertainties) != "at least":
+    if not may_need_more(bound_of(pair.uncertainties)):
         return words
     room = f"the front's room of {pair.front_arena.shared:,} B is fixed in the back's file"
     return [*words, f"{room}: where kernels need more, AllocateTensors of the front fails"]

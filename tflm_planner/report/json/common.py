@@ -23,8 +23,9 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 BoundJson = Annotated[
     BoundKind,
     says(
-        "What the bytes are: exact; enough, though less may do; or at least so many, where nobody "
-        "has read the kernels or an operator is not known (no size is then known to fit)."
+        "What the bytes are: exact; enough, though less may do; at least so many, where nobody has "
+        "read the kernels; or about so many, where the release of a library, an operator or the "
+        "sizes of TFLM's structures are not known (with the last two no size is known to fit)."
     ),
 ]
 TargetId = Annotated[str, says("Id of the target.")]

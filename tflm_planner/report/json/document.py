@@ -19,6 +19,7 @@ from tflm_planner.report.json.common import SCHEMA_VERSION
 from tflm_planner.report.text.fit import next_line, verdict_line
 from tflm_planner.support.documents import plain, view
 from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verification import Equality
 from tflm_planner.verification.planned import PlanVerdict
@@ -79,8 +80,9 @@ def _meets_budget(report: Report) -> bool | None:
     if report.budget is None:
         return True
     arena = report.after.arena
-    in_doubt = arena.arena <= report.budget and arena.bound == "at least"
-    return None if in_doubt else arena.arena <= report.budget
+    fits = arena.arena <= report.budget
+    in_doubt = arena.bound == "about" or (fits and may_need_more(arena.bound))
+    return None if in_doubt else fits
 
 
 def inspection_to_json(

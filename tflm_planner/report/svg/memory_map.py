@@ -26,6 +26,7 @@ from tflm_planner.report.svg.map_overlaps import shared_parts, views_among
 from tflm_planner.report.text.bounds import long_figure
 from tflm_planner.report.text.report import shorten
 from tflm_planner.support.units import human_size
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 
 NAMED_BLOCKS = 1500
 """How many of the largest rectangles have a hover text; the others are merged into a few paths."""
@@ -189,7 +190,7 @@ def _document(width: int, height: int, label: str, hatch: str, body: Sequence[El
 def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[Element]:
     """Yield the head above a panel: caption, large number, bytes."""
     head = memory_map.head
-    caption += ", at least" if memory_map.bound == "at least" else ""
+    caption += f", {memory_map.bound}" if may_need_more(memory_map.bound) else ""
     number = f"{head / 1024:,.1f} KiB" if head >= 1024 else f"{head:,} B"
     yield shapes.text(frame.left, 66, caption, "cap")
     yield shapes.text(frame.left, 94, number, "big")

@@ -26,6 +26,7 @@ from tflm_planner.report.svg import shapes
 from tflm_planner.report.text.bounds import long_figure
 from tflm_planner.report.text.pareto import point_words, slowdown_text
 from tflm_planner.report.text.report import shorten
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 
 WIDTH, HEIGHT = 1000, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 62.0
@@ -228,7 +229,7 @@ def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Elemen
 def _footer(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
     y = HEIGHT - 16
     unit = "bytes of arena" if front.objective == "arena" else "bytes of head"
-    unit = f"{unit}, at least" if front.bound == "at least" else unit
+    unit = f"{unit}, {front.bound}" if may_need_more(front.bound) else unit
     yield shapes.text(_LEFT, y, f"{unit}, against instructions beside the source's", "")
     shown = {_tone(p) for p in front.points}
     entries = [e for e in _LEGEND if e[0] in shown]

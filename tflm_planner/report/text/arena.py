@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tflm_planner.report.text.bounds import fits_words, long_figure, meaning
+from tflm_planner.report.text.bounds import fits_words, hedge, long_figure, meaning
 from tflm_planner.report.text.report import count, percent
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.support.units import human_size
@@ -141,7 +141,7 @@ def margin_remarks(arena: Arena | CommonArena) -> Iterator[str]:
 
 
 def _meaning(arena: Arena) -> str:
-    """What the figure means: whether the arena is exact, enough, or "at least"."""
+    """What the figure means (see `bounds`)."""
     if arena.cannot_run:
         return "what TFLM would need, if it could run the model"
     return meaning(arena.bound)
@@ -166,7 +166,7 @@ def _fits(arena: Arena, board: Board) -> str:
 
 
 def _share(size: int, bound: BoundKind, board: Board) -> str:
-    share = f"{'at least ' if bound == 'at least' else ''}{percent(size, board.sram)}"
+    share = f"{hedge(bound)}{percent(size, board.sram)}"
     verdict = fits_words(size, board.sram, bound)
     return (
         f"{board.name}: {share} of {human_size(board.sram)} SRAM, {verdict} (stack and data apart)"

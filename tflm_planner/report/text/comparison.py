@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
+from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.report.text.report import count
 from tflm_planner.report.text.safe import safe_text
@@ -26,8 +27,8 @@ _MOST_MARKS = 2
 """If a cell has more warnings than this, only the first is shown."""
 _LEGEND = (
     "Bytes of arena, and of SRAM left beside it (stack and data need some). -: too large by so "
-    "much; no flash: the file is too large. >=: at least so much, and ?: not known to fit. <=: a "
-    "search may need less."
+    "much; no flash: the file is too large. >=: at least so much, ~: about, and ?: not "
+    "known to fit. <=: a search may need less."
 )
 
 
@@ -86,8 +87,8 @@ def _cell(cell: Cell, board: Board | None, remarks: _Remarks) -> str:
     if cell.arena is None:
         word, _, reason = cell.remark.partition(": ")
         return f"{word} {remarks.mark(cell.remark)}" if reason else f"{'-':>{_FIGURE}}"
-    sign = ">=" if cell.bound == "at least" else "<=" if cell.at_most else ""
-    figure = f"{sign + format(cell.arena, ','):>{_FIGURE}}"
+    mark = sign(cell.bound) or "<=" * cell.at_most
+    figure = f"{mark + format(cell.arena, ','):>{_FIGURE}}"
     marks = remarks.mark(*_few(cell.warnings))
     return " ".join(filter(None, (figure, f"{_margin(cell, board):>{_WORD}}", marks))).rstrip()
 

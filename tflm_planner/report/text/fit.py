@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.report.document import Report, Rung, RungKind
-from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.bounds import figure, hedge
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.tflm.arena.uncertainty import BoundKind
 
@@ -76,10 +76,9 @@ def _misses(report: Report) -> Iterator[str]:
 def _shares(report: Report) -> Iterator[str]:
     """Yield how much of each limit is used."""
     arena, limit = report.after.arena, report.arena_limit or 0
-    at_least = "at least " if arena.bound == "at least" else ""
     share = f"{100 * arena.arena / limit:.1f} %" if limit else ""
     words = "SRAM" if report.budget is None else "allowed"
-    yield f"arena {at_least}{arena.arena:,} of {limit:,} B {words} ({share})"
+    yield f"arena {hedge(arena.bound)}{arena.arena:,} of {limit:,} B {words} ({share})"
     if report.board is not None:
         yield f"file {report.after.file_bytes:,} of {report.board.flash:,} B flash"
 

@@ -25,6 +25,7 @@ from tflm_planner.report.text.fit import ladder_rows, next_line, paste_lines, ve
 from tflm_planner.report.text.pareto import front_rows
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.support.units import human_size
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
 if TYPE_CHECKING:
@@ -211,9 +212,9 @@ def arena_sentence(arena: Arena) -> str:
 
 
 def saved_sentence(report: Report) -> str:
-    """Bytes of arena saved. If an arena is only "at least", the sentence says so."""
+    """Bytes of arena saved. If an arena is not known, the sentence says so."""
     saved = f"{report.saved:,} B, {percent(report.saved, report.before.arena.arena)} of the arena"
-    return f"{saved}, as far as it is known" if report.bound == "at least" else saved
+    return f"{saved}, as far as it is known" if may_need_more(report.bound) else saved
 
 
 def heads_sentence(report: Report, arrow: str = "->") -> str:

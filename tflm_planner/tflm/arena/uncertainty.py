@@ -1,4 +1,4 @@
-"""What must be reported with the figures of an arena: why they are only "at least", or why a model
+"""What must be reported with the figures of an arena: why they are not exact, or why a model
 cannot run.
 
     doubt     the figure is a guess: kernels that nobody has read, operators without an entry
@@ -26,9 +26,9 @@ from tflm_planner.tflm.liveness import Timeline
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
 
-BoundKind = Literal["exact", "enough", "at least"]
+BoundKind = Literal["exact", "enough", "at least", "about"]
 """How far a figure can be trusted, in this order: it is exact; it is enough, although less may work
-too; more may be needed."""
+too; more may be needed, but hardly less; more may be needed, or less."""
 
 _UNREAD_KERNELS_SHARE = 1.25
 """Share of the prediction to add for kernels that nobody has read: ESP-NN on an ESP32-S3 needed up
@@ -57,8 +57,14 @@ class Uncertainty:
 
 def bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
     """How certain a figure is under all these doubts."""
-    bounds = {uncertainty.bound for uncertainty in uncertainties}
-    return "at least" if "at least" in bounds else "enough" if bounds else "exact"
+    given = {uncertainty.bound for uncertainty in uncertainties}
+    bounds: list[BoundKind] = ["about", "at least", "enough"]
+    return next((bound for bound in bounds if bound in given), "exact")
+
+
+def may_need_more(bound: BoundKind) -> bool:
+    """Whether a board may need more than a figure with this bound."""
+    return bound in ("at least", "about")
 
 
 def head_bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
@@ -67,7 +73,7 @@ def head_bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
 
 
 def bytes_to_reserve(arena: int, uncertainties: Iterable[Uncertainty]) -> int:
-    """Bytes to write into firmware: with a margin if the arena is only "at least"."""
+    """Bytes to write into firmware: with a margin if a board may need more."""
     margin = max((uncertainty.margin for uncertainty in uncertainties), default=0.0)
     return align_up(arena + int(arena * margin)) if margin else arena
 
@@ -92,7 +98,7 @@ def uncertainties(
             bound="enough",
         )
     if library.doubt:
-        yield Uncertainty(library.doubt, _OTHER_RELEASE_SHARE)
+        yield Uncertainty(library.doubt, _OTHER_RELEASE_SHARE, bound="about")
     for op in ops:
         if (reason := library.doubt_of(op, target)) is not None:
             yield Uncertainty(
@@ -103,6 +109,7 @@ def uncertainties(
             f"{label}: no entry for this operator, or its parameters cannot be read; its share "
             "of the tail and its scratch are assumed: a word for each element it touches",
             _ASSUMED_OPERATORS_SHARE,
+            bound="about",
         )
     sources_day = day_of_version(target.version)
     if day_of(target) != sources_day:
@@ -111,6 +118,7 @@ def uncertainties(
             f"tail, are those of {sources_day}: measure the arena once",
             _OTHER_TFLM_SHARE,
             in_head=False,
+            bound="about",
         )
 
 
