@@ -17,7 +17,11 @@ from tflm_planner.report.operator_changes import operator_changes
 from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
 from tflm_planner.report.peak import PeakPart, peak_parts
 from tflm_planner.report.svg.arena import ArenaBar, Limit, arena_svg
-from tflm_planner.report.svg.memory_map import before_after_svg, memory_map_svg
+from tflm_planner.report.svg.memory_map import (
+    before_above_after_svg,
+    before_after_svg,
+    memory_map_svg,
+)
 from tflm_planner.report.svg.pareto import pareto_svg
 from tflm_planner.report.text.bounds import figure
 from tflm_planner.report.text.fit import (
@@ -51,6 +55,7 @@ from tflm_planner.report.text.report import (
 )
 
 _NAME = 160
+_OVER_TIME = "Tensors and scratch over time"
 _LISTED = 20
 """How many tensors at the peak are listed."""
 
@@ -79,7 +84,8 @@ def to_html(report: Report) -> str:
         about=", ".join(filter(None, [" → ".join(paths), by, report.made])),
         report=report,
         arenas=_arenas(report),
-        before_after=Markup(before_after_svg(*maps, title="Tensors and scratch over time")),
+        before_after=Markup(before_after_svg(*maps, title=_OVER_TIME)),
+        before_above_after=Markup(before_above_after_svg(*maps, title=_OVER_TIME)),
         fit=verdict_line(report),
         fit_style={True: "good", False: "hot", None: ""}[is_good(report)],
         following=next_line(report),
