@@ -13,7 +13,7 @@ from pathlib import PurePath
 from markupsafe import Markup
 
 from tflm_planner.report.document import MemoryMap, ParetoFront, Report
-from tflm_planner.report.operator_changes import operator_changes
+from tflm_planner.report.operator_changes import changes_of
 from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
 from tflm_planner.report.peak import PeakPart, peak_parts
 from tflm_planner.report.svg.arena import ArenaBar, Limit, arena_svg
@@ -99,7 +99,7 @@ def to_html(report: Report) -> str:
         limits=_limits(report),
         peaks=list(_peaks(report)),
         maps=[_large_map(word, side.map, max(m.head for m in maps)) for word, side in sides],
-        changes=_changes(report.before.map, report.after.map),
+        changes=_changes(report),
         operators=[_operators(word, side.map) for word, side in sides],
         aliases=count(len(report.allocation.aliases), "alias", "aliases"),
         digests=pairs(digests, "code"),
@@ -242,10 +242,10 @@ def _large_map(word: str, memory_map: MemoryMap, scale: int) -> tuple[str, Marku
     return f"Memory map {word}, large", Markup(picture)
 
 
-def _changes(before: MemoryMap, after: MemoryMap) -> Table:
+def _changes(report: Report) -> Table:
     """A table of the operators of the original: live bytes before and after on one scale, and what
     was changed or why not."""
-    changes = list(operator_changes(before, after))
+    changes = list(changes_of(report))
     most = max([1, *(change.before.live_bytes for change in changes)])
     rows = [
         Row(
