@@ -12,7 +12,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.by_hand import parse_regions
 from tflm_planner.report.document import MapStep, MemoryMap, ParetoFront, ParetoPoint
 from tflm_planner.report.html import to_html
-from tflm_planner.report.operator_changes import OperatorChange, operator_changes
+from tflm_planner.report.operator_changes import OperatorChange, changes_of, operator_changes
 from tflm_planner.transforms.tile.boxes import whole_name
 
 
@@ -38,6 +38,27 @@ def test_every_operator_is_listed_with_its_live_bytes() -> None:
     assert all(why.startswith("kept, at the peak") for why in kept)
     below = [change.why for change in found if (change.live_after or 0) < peak]
     assert set(below) == {"kept, below the peak"}
+
+
+def test_what_stays_at_the_peak_has_the_reason_of_the_run() -> None:
+    """Not needed, not searched, cut short, bound by the inputs, or not found: one of these."""
+    report = api.plan(published("kws_ref_model"), None, api.PlanOptions(verify=None)).report
+    front = ParetoFront("arena", 1.1, ())
+    small = replace(report.limits, input_bytes=16)
+    large = replace(report.limits, input_bytes=report.after.head - 16)
+
+    def reasons(**more) -> set[str]:
+        found = {c.why for c in changes_of(replace(report, **more))} - {"", "kept, below the peak"}
+        return {why.removeprefix("kept, at the peak: ") for why in found}
+
+    assert reasons() == {"no tiles were searched for"}
+    assert reasons(budget=1 << 20) == {"lower was not needed, as it fits"}
+    assert reasons(front=front, limits=small) == {"lower was not found within +10 % instructions"}
+    assert reasons(front=front, limits=small, stopped="time limit") == {
+        "lower was not found before the search was ended"
+    }
+    (inputs,) = reasons(front=front, limits=large)
+    assert f"the model's inputs alone take {large.input_bytes:,} of " in inputs
 
 
 def test_parts_are_named() -> None:

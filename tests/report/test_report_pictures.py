@@ -17,7 +17,12 @@ from tflm_planner.report.document import MapBlock, MemoryMap, Report
 from tflm_planner.report.html import to_html
 from tflm_planner.report.page import SCRIPTS, render
 from tflm_planner.report.svg.arena import ArenaBar, Limit, arena_parts, arena_svg
-from tflm_planner.report.svg.memory_map import NAMED_BLOCKS, before_after_svg, memory_map_svg
+from tflm_planner.report.svg.memory_map import (
+    NAMED_BLOCKS,
+    before_above_after_svg,
+    before_after_svg,
+    memory_map_svg,
+)
 from tflm_planner.tflm.arena.predict import Arena
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -116,6 +121,37 @@ def test_both_maps_have_one_scale(before: MemoryMap, after: MemoryMap) -> None:
     assert len(heights) == 2 and heights[0] == heights[1]
 
 
+def test_maps_for_a_phone_lie_one_above_the_other(before: MemoryMap, after: MemoryMap) -> None:
+    """Within 420 pixels, on one scale, with the same words, the legend in rows."""
+    svg = before_above_after_svg(before, after, title="t")
+    root = ElementTree.fromstring(svg)
+    plots = [r for r in root.iter(f"{SVG}rect") if r.get("class") == "plot"]
+    (left, top, width, height), below = (
+        [float(plot.attrib[key]) for key in ("x", "y", "width", "height")] for plot in plots
+    )
+    assert below[:1] + below[2:] == [left, width, height]
+    assert below[1] > top + height and left + width <= 420 == float(root.attrib["width"])
+    last = max(float(t.attrib["y"]) for t in root.iter(f"{SVG}text"))
+    assert below[1] + height < last < float(root.attrib["height"])
+    beside = texts(before_after_svg(before, after, title="t"))
+    for word in ("63.0 KiB", "54.0 KiB", "9,216 bytes saved", "activation", "peak"):
+        assert word in texts(svg) and word in beside
+    both = {
+        re.findall(r'pattern id="([^"]+)"', one)[0]
+        for one in (svg, before_after_svg(before, after, title="t"))
+    }
+    assert len(both) == 2  # on one page, and one of them hidden
+
+
+def test_pictures_have_the_dark_scheme_on_screens_alone(report: Report) -> None:
+    """What is printed is dark on white, whatever the screen shows."""
+    page = to_html(report)
+    assert page.count("prefers-color-scheme:dark") >= 4
+    assert page.count("prefers-color-scheme:dark") == page.count(
+        "@media screen and (prefers-color-scheme:dark)"
+    )
+
+
 def test_a_taller_picture_has_taller_rectangles(before: MemoryMap) -> None:
     heights = [
         rectangles(memory_map_svg(before, title="t", height=h))["block/3"][3]
@@ -208,11 +244,11 @@ def test_a_page_finds_operators_and_life_spans(report: Report) -> None:
     """What page.js reads: the plots of both sides, life spans, and rows of the same operators."""
     page = parse(to_html(report))
     given = [value for key, value in page.attributes if key == "data-side"]
-    assert given.count("before") == given.count("after") == 3  # two pictures and a table
+    assert given.count("before") == given.count("after") == 4  # three pictures and a table
     steps = {value for key, value in page.attributes if key == "data-steps"}
     assert steps == {str(len(report.after.map.steps))}
     lives = [value for key, value in page.attributes if key == "data-end"]
-    assert len(lives) == 2 * sum(len(s.map.blocks) for s in (report.before, report.after))
+    assert len(lives) == 3 * sum(len(s.map.blocks) for s in (report.before, report.after))
 
 
 def test_the_parts_of_an_arena_add_up() -> None:

@@ -2,35 +2,150 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import PUBLISHED
+from tests.conftest import published_path
 from tests.web.browsing import watched
 from tflm_planner.pipeline import api
+from tflm_planner.report.document import Report
 from tflm_planner.report.html import to_html
+from tflm_planner.tiling.budget import SearchBudget
 
 pytestmark = pytest.mark.slow
 
 
+MODELS = {
+    "kws_ref_model": "cortex-m4/cmsis-nn",
+    "pretrainedResnet_quant": "cortex-m4/cmsis-nn",
+    "okay_nabu": "esp32s3/esp-nn-1.2.3",
+}
+"""A chain, skips, and a model of streams with states."""
+DESK = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+PAPER = {"width": 718, "height": 1000}
+"""A4 within the margins of a browser."""
+FEW = SearchBudget(search_work=1_500, beam_steps=1)
+
+
 @pytest.fixture(scope="module")
-def report_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("report") / "kws.html"
-    planned = api.plan(PUBLISHED / "kws_ref_model.tflite", None, api.PlanOptions(verify=None))
-    path.write_text(to_html(planned.report), "utf-8")
-    return path
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Report]]:
+    """Each model's page, and the report that it shows: of a plan with some tiles."""
+    folder = tmp_path_factory.mktemp("report")
+    made: dict[str, tuple[Path, Report]] = {}
+    for name, target in MODELS.items():
+        memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target(target)))
+        tiles = (
+            None if name == "kws_ref_model" else api.TilePermission(workers=1, search_budget=FEW)
+        )
+        options = api.PlanOptions(memory, tiles, verify=None)
+        report = api.plan(published_path(name), None, options).report
+        path = folder / f"{name}.html"
+        path.write_text(to_html(report), "utf-8")
+        made[name] = path, report
+    return made
 
 
 @pytest.fixture
-def page(browser: Any, report_path: Path) -> Iterator[Any]:
-    page = watched(browser.new_page(viewport={"width": 1280, "height": 900}))
-    page.goto(report_path.as_uri())
+def opened(browser: Any) -> Iterator[Any]:
+    page = watched(browser.new_page(viewport=DESK))
     yield page
     assert page.faults == []
     page.close()
+
+
+@pytest.fixture
+def page(opened: Any, reports: dict[str, tuple[Path, Report]]) -> Any:
+    opened.goto(reports["kws_ref_model"][0].as_uri())
+    return opened
+
+
+@pytest.fixture(params=sorted(MODELS))
+def shown(request: Any, opened: Any, reports: dict[str, tuple[Path, Report]]) -> Any:
+    """A page of each model in turn, and the report that it shows."""
+    path, report = reports[request.param]
+    opened.goto(path.as_uri())
+    return opened, report
+
+
+def _lightness(page: Any, selector: str, what: str) -> float:
+    """From 0 for black to 1 for white: a colour of the first such element."""
+    colour = page.locator(selector).first.evaluate("(e, what) => getComputedStyle(e)[what]", what)
+    return sum(float(part) for part in re.findall(r"[\d.]+", colour)[:3]) / (3 * 255)
+
+
+def test_each_report_shows_its_maps_and_operators(shown: Any) -> None:
+    page, report = shown
+    drawn = page.locator(".desk svg.tfm")
+    sides = (("before", report.before), ("after", report.after))
+    for plot, (side, figures) in zip(drawn.locator(".plot").all(), sides, strict=True):
+        assert plot.get_attribute("data-side") == side
+        assert int(plot.get_attribute("data-steps")) >= len(figures.map.steps)
+    blocks = sum(len(figures.map.blocks) for _, figures in sides)
+    assert drawn.locator("rect.b").count() == blocks
+    own = [step for step in report.before.map.steps if step.graph == 0]
+    assert page.locator("table.changes tbody tr").count() == len(own)
+    for side, figures in sides:
+        rows = page.locator(f"table.operators[data-side={side}] tbody tr")
+        assert rows.count() == len(figures.map.steps)
+
+
+def test_every_operator_can_be_picked(shown: Any) -> None:
+    """By the keys, to the last operator of the result; the readout names it."""
+    page, report = shown
+    page.focus(".desk svg.tfm")
+    readout = page.locator(".readout >> nth=0")
+    for step in report.after.map.steps:
+        page.keyboard.press("ArrowRight")
+        said = readout.locator("b").inner_text()
+        assert said.startswith(f"operator {step.index}, {step.operator}")
+    page.keyboard.press("Escape")
+
+
+def test_after_lies_below_before_on_a_phone(shown: Any) -> None:
+    """Both maps within the screen, and no other picture of them; beside each other on a desk."""
+    page, _ = shown
+    page.set_viewport_size(PHONE)
+    assert page.locator("svg.tfm:visible").count() == 1
+    before, after = (p.bounding_box() for p in page.locator(".phone .plot").all())
+    assert before["x"] == after["x"] and after["y"] > before["y"] + before["height"]
+    assert before["x"] + before["width"] <= PHONE["width"]
+    assert page.locator(".readout:visible").count() == 1
+    page.set_viewport_size(DESK)
+    before, after = (p.bounding_box() for p in page.locator(".desk .plot").all())
+    assert before["y"] == after["y"] and page.locator(".phone").is_hidden()
+
+
+def test_what_became_of_an_operator_is_read_on_a_phone(shown: Any) -> None:
+    page, _ = shown
+    page.set_viewport_size(PHONE)
+    page.locator("details:has(table.changes)").evaluate_all("all => all.map(d => d.open = true)")
+    for words in page.locator("table.changes td:last-child").all()[:12]:
+        box = words.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
+
+
+def test_paper_is_white_and_shows_what_is_folded(shown: Any) -> None:
+    page, _ = shown
+    page.emulate_media(color_scheme="dark")
+    assert _lightness(page, "body", "backgroundColor") < 0.2
+    page.emulate_media(color_scheme="dark", media="print")
+    page.set_viewport_size(PAPER)
+    assert _lightness(page, "body", "backgroundColor") == 1
+    assert _lightness(page, "body", "color") < 0.2
+    for drawing in (".desk svg.tfm", "svg.tff"):
+        for one in page.locator(drawing).all():
+            assert _lightness(one, ".bg", "fill") == 1 and _lightness(one, ".h1", "fill") < 0.2
+    assert page.locator("details:not([open])").count() >= 5
+    assert page.locator("details svg.tfm:visible").count() == 2
+    assert page.locator("table.operators:visible").count() == 2
+    assert page.locator(".phone, .filter, .copy, .readout").locator("visible=true").count() == 0
+    assert page.locator("table.changes thead").inner_text().split()[:2] == ["#", "operator"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= PAPER["width"]
 
 
 def test_an_operator_is_picked_in_one_map_at_a_time(page: Any) -> None:

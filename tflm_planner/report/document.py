@@ -226,6 +226,9 @@ class Rung:
     """The command for this rung, if it was not taken."""
     remark: str = ""
     """Why it was not tried, or the outcome in words."""
+    searched: bool = False
+    """Whether it was searched, or ruled out without a search. Until then a figure is only a
+    bound."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,15 @@ from pathlib import PurePath
 from markupsafe import Markup
 
 from tflm_planner.report.document import MemoryMap, ParetoFront, Report
-from tflm_planner.report.operator_changes import operator_changes
+from tflm_planner.report.operator_changes import changes_of
 from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
 from tflm_planner.report.peak import PeakPart, peak_parts
 from tflm_planner.report.svg.arena import ArenaBar, Limit, arena_svg
-from tflm_planner.report.svg.memory_map import before_after_svg, memory_map_svg
+from tflm_planner.report.svg.memory_map import (
+    before_above_after_svg,
+    before_after_svg,
+    memory_map_svg,
+)
 from tflm_planner.report.svg.pareto import pareto_svg
 from tflm_planner.report.text.bounds import figure
 from tflm_planner.report.text.fit import (
@@ -51,6 +55,7 @@ from tflm_planner.report.text.report import (
 )
 
 _NAME = 160
+_OVER_TIME = "Tensors and scratch over time"
 _LISTED = 20
 """How many tensors at the peak are listed."""
 
@@ -79,7 +84,8 @@ def to_html(report: Report) -> str:
         about=", ".join(filter(None, [" → ".join(paths), by, report.made])),
         report=report,
         arenas=_arenas(report),
-        before_after=Markup(before_after_svg(*maps, title="Tensors and scratch over time")),
+        before_after=Markup(before_after_svg(*maps, title=_OVER_TIME)),
+        before_above_after=Markup(before_above_after_svg(*maps, title=_OVER_TIME)),
         fit=verdict_line(report),
         fit_style={True: "good", False: "hot", None: ""}[is_good(report)],
         following=next_line(report),
@@ -93,7 +99,7 @@ def to_html(report: Report) -> str:
         limits=_limits(report),
         peaks=list(_peaks(report)),
         maps=[_large_map(word, side.map, max(m.head for m in maps)) for word, side in sides],
-        changes=_changes(report.before.map, report.after.map),
+        changes=_changes(report),
         operators=[_operators(word, side.map) for word, side in sides],
         aliases=count(len(report.allocation.aliases), "alias", "aliases"),
         digests=pairs(digests, "code"),
@@ -236,10 +242,10 @@ def _large_map(word: str, memory_map: MemoryMap, scale: int) -> tuple[str, Marku
     return f"Memory map {word}, large", Markup(picture)
 
 
-def _changes(before: MemoryMap, after: MemoryMap) -> Table:
+def _changes(report: Report) -> Table:
     """A table of the operators of the original: live bytes before and after on one scale, and what
     was changed or why not."""
-    changes = list(operator_changes(before, after))
+    changes = list(changes_of(report))
     most = max([1, *(change.before.live_bytes for change in changes)])
     rows = [
         Row(

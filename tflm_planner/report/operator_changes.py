@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tflm_planner.report.document import MapStep, MemoryMap
+from tflm_planner.report.document import MapStep, MemoryMap, Report
 from tflm_planner.transforms.tile.boxes import box_in_name, whole_name
 
 _SHOWN = 3
@@ -42,8 +42,31 @@ class OperatorChange:
     why: str
 
 
-def operator_changes(before: MemoryMap, after: MemoryMap) -> Iterator[OperatorChange]:
-    """Yield the changes of the operators of the original's main graph, in order."""
+def changes_of(report: Report) -> Iterator[OperatorChange]:
+    """Yield the changes of the operators of a report, in order."""
+    return operator_changes(report.before.map, report.after.map, _why_at_peak(report))
+
+
+def _why_at_peak(report: Report) -> str:
+    """Why the operators at the peak were kept: what the whole run says about that."""
+    inputs, peak = report.limits.input_bytes, report.after.map.peak_step
+    if report.arena_limit is not None and report.fits:
+        return "lower was not needed, as it fits"
+    if report.front is None:
+        return "no tiles were searched for"
+    if report.stopped is not None:
+        return "lower was not found before the search was ended"
+    if peak is not None and 2 * inputs > peak.live_bytes:
+        share = f"{inputs:,} of {peak.live_bytes:,} B"
+        return f"lower was not found; the model's inputs alone take {share}"
+    return f"lower was not found within {100 * (report.front.allowed - 1):+.3g} % instructions"
+
+
+def operator_changes(
+    before: MemoryMap, after: MemoryMap, at_peak: str = "lower was not found, or not needed"
+) -> Iterator[OperatorChange]:
+    """Yield the changes of the operators of the original's main graph, in order. at_peak: why
+    operators at the peak were kept."""
     named = Counter(step.name for step in before.steps)
     found: dict[str, list[MapStep]] = {}
     for step in after.steps:
@@ -61,7 +84,7 @@ def operator_changes(before: MemoryMap, after: MemoryMap) -> Iterator[OperatorCh
         done = _done(step, matched) if is_told else ""
         if not done and matched and step.name in moved:
             done = "runs at another time"
-        why = "" if done or live is None else _why(live, peak)
+        why = "" if done or live is None else _why(live, peak, at_peak)
         yield OperatorChange(step, tuple(matched), live, done, why)
 
 
@@ -101,10 +124,10 @@ def _done(step: MapStep, after: Sequence[MapStep]) -> str:
     return ""
 
 
-def _why(live: int, peak: int) -> str:
+def _why(live: int, peak: int, at_peak: str) -> str:
     """Why an operator was not changed."""
     if live >= peak:
-        return "kept, at the peak: lower was not found, or not needed"
+        return f"kept, at the peak: {at_peak}"
     return "kept, below the peak"
 
 

@@ -34,7 +34,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tfc .more{fill:#8a5cc7}.tfc .lean{fill:#c77700}.tfc .best{fill:none;stroke:#111827}
 .tfc .budget{stroke:#c77700;stroke-width:1.5;stroke-dasharray:7 4}
 .tfc .cap{fill:#c77700;font-weight:600}
-@media (prefers-color-scheme:dark){
+@media screen and (prefers-color-scheme:dark){
 .tfc text{fill:#a9b4c3}.tfc .bg{fill:#10161f;stroke:#263041}.tfc .plot{fill:#151d29}
 .tfc .grid{stroke:#243043}.tfc .axis{stroke:#56657a}.tfc .h1{fill:#f1f5f9}
 .tfc .stock{fill:#ff8a9d}.tfc .plan{fill:#6ea3ec}.tfc .tiles{fill:#4fd1a0}

@@ -25,7 +25,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tjs .dot0{fill:#3f78c9;opacity:.45}.tjs .line0{stroke:#3f78c9;stroke-width:2;fill:none}
 .tjs .dot1{fill:#c77700;opacity:.45}.tjs .line1{stroke:#c77700;stroke-width:2;fill:none}
 .tjs .key0{fill:#3f78c9;font-weight:600}.tjs .key1{fill:#c77700;font-weight:600}
-@media (prefers-color-scheme:dark){
+@media screen and (prefers-color-scheme:dark){
 .tjs text{fill:#a9b4c3}.tjs .bg{fill:#10161f;stroke:#263041}.tjs .plot{fill:#151d29}
 .tjs .grid{stroke:#243043}.tjs .h1{fill:#f1f5f9}}
 """

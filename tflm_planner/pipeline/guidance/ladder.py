@@ -8,10 +8,12 @@
 
 Each rung also allows everything that the rungs above it allow. If the model fits, or if there is no
 limit, rungs beyond the given permission have a figure only if it is cheap to compute. If the model
-does not fit, these rungs are searched one after the other until one fits. No figure is a guess:
-each is the arena of a plan that was made for it. (Further search may lower figures that say "at
-most".) A figure that is not lower than what was reached is left out. An error while planning a rung
-never loses the plan itself: the rung only has no figure.
+does not fit, these rungs are searched one after the other until one fits. A run that searched less
+than the default (--search none or spellings, tiles by hand) has the default search as such a rung;
+with --search none and tiles by hand no rung is searched. No figure is a guess: each is the arena of
+a plan that was made for it. (Further search may lower figures that say "at most".) A figure that is
+not lower than what was reached is left out. An error while planning a rung never loses the plan
+itself: the rung only has no figure.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from dataclasses import dataclass, replace
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.guidance.point_commands import given_command
+from tflm_planner.pipeline.guidance.point_commands import given_command, without
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
 from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.pipeline.planning.model_planner import SearchSummary
@@ -38,7 +40,7 @@ from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.target_kernels import kernels_of
-from tflm_planner.tflm.targets import can_be_lean, with_lean
+from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.normalize import Normalize
@@ -47,6 +49,7 @@ from tflm_planner.transforms.row_loop.split_input import can_stream
 _LITTLE_EFFORT = 0.05
 """Effort of exact packing for figures that say "at most"."""
 _FIRMWARE_OPTION = "--firmware"
+_BY_HAND_OPTIONS = ("--patch", "--split", "--loop")
 
 PlanUnproved = Callable[[PlanOptions], PlannedFile]
 """Plans the same model with other options, without a proof."""
@@ -108,6 +111,7 @@ def _rungs(parts: LadderParts) -> Iterator[Rung]:
     permission = parts.options.tiles
     if permission is not None and permission.by_hand:
         yield Rung("by hand", parts.arena.arena, parts.planned.slowdown, taken=True)
+        yield Rung("tiles", command=_searching_command(parts))
         return
     yield from _within(parts, permission)
     yield from _beyond(parts, permission)
@@ -139,11 +143,9 @@ def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[R
     elif is_changed:
         yield from _own_tiles(parts.search)
         yield Rung("more operators", arena, planned.slowdown, taken=True)
-    elif permission is None:
-        yield Rung("tiles", remark="not tried, as --search none says")
-    elif parts.fits(plain):
+    elif permission is not None and parts.fits(plain):
         yield Rung("tiles", remark="not needed: it fits without")
-    else:
+    elif permission is not None:
         most = 100 * (permission.max_slowdown - 1)
         yield Rung("tiles", plain, 1.0, remark=f"none lowers the arena within +{most:.3g} %")
 
@@ -164,8 +166,7 @@ def _beyond(parts: LadderParts, permission: TilePermission | None) -> Iterator[R
     yet."""
     parts.on_progress("looking for what further permissions reach")
     search_rungs = parts.search_rungs
-    searched = replace(permission or TilePermission(), spellings_only=False)
-    for step in _steps(parts, searched):
+    for step in _steps(parts, permission):
         rung = _attempt(parts, step) if search_rungs else step.rung
         yield rung
         search_rungs = search_rungs and not parts.fits(rung.arena)
@@ -180,32 +181,35 @@ class _Step:
     rung: Rung
 
 
-def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
-    """Yield the rungs beyond the permission. Each also has the options of the rungs before it."""
+def _steps(parts: LadderParts, given: TilePermission | None) -> Iterator[_Step]:
+    """Yield the rungs beyond the given permission. Each also has the options of the rungs before
+    it. The default search comes first, unless it was made."""
+    permission = _default_search(parts.options, given)
     options = replace(parts.options, verify=None, force=True, tiles=permission)
-    words: tuple[str, ...] = ()
+    ends = _words_for_ends(options)
+    firmware = _firmware_words(options.target, permission)
 
     def step(kind: RungKind, arena: int | None = None) -> _Step:
         lower = arena if arena is not None and arena < parts.arena.arena else None
-        return _Step(options, Rung(kind, lower, at_most=True, command=_command(parts, *words)))
+        command = _command(parts, *ends, *firmware)
+        return _Step(options, Rung(kind, lower, at_most=True, command=command))
 
+    if given is None or given.spellings_only or given.method != permission.method:
+        yield step("tiles")
     kernels = options.memory.kernels
     drops = options.io == "keep" and bool(drop_conversions(clone(parts.model)))
     if drops:
-        words = (*words, "--io", "int8")
+        ends = ("--io", "int8")
         options = replace(options, io="int8")
         yield step("int8 ends", _with_int8_ends(parts))
-    elif options.io != "keep":
-        words = (*words, "--io", options.io)
     if not permission.operators.every:
         options = replace(options, tiles=replace(permission, operators=AllowedOperators.ALL))
-        words = (*words, _FIRMWARE_OPTION, "more-ops")
+        firmware = (_FIRMWARE_OPTION, "more-ops")
         yield step("more operators")
-        words = words[:-2]
     if can_be_lean(kernels.target):
         lean = kernels_of(with_lean(kernels.target))
         options = replace(options, memory=replace(options.memory, kernels=lean))
-        words = (*words, _FIRMWARE_OPTION, "lean")
+        firmware = (_FIRMWARE_OPTION, "lean")
         yield step("lean", None if drops else _with_same_plan_when_lean(parts))
     normalized = clone(parts.model)
     run(normalized, Normalize())
@@ -214,21 +218,44 @@ def _steps(parts: LadderParts, permission: TilePermission) -> Iterator[_Step]:
         yield _Step(streamed, Rung("rows streamed", command=_stream_command(parts)))
 
 
+def _default_search(options: PlanOptions, given: TilePermission | None) -> TilePermission:
+    """What the default search may do with the firmware of `options`: what was given, but with no
+    method left out. The commands of the rungs ask for this search."""
+    if given is not None:
+        return replace(given, spellings_only=False, method=TilePermission().method)
+    firmware = AllowedOperators.ALL if options.target.lean else AllowedOperators.NONE
+    return TilePermission(operators=firmware)
+
+
+def _words_for_ends(options: PlanOptions) -> tuple[str, ...]:
+    """The options that give inputs and outputs their types."""
+    return () if options.io == "keep" else ("--io", options.io)
+
+
+def _firmware_words(target: Target, permission: TilePermission) -> tuple[str, ...]:
+    """The options that grant the permission's operators and the target's library."""
+    if permission.operators.every:
+        return (_FIRMWARE_OPTION, "lean" if target.lean else "more-ops")
+    names = permission.operators.names
+    return ("--ops", ",".join(sorted(names))) if names else ()
+
+
 def _attempt(parts: LadderParts, step: _Step) -> Rung:
     """Search this rung and return it with its figure. If the inputs alone exceed the limit, the
     rung is not searched and gets a remark."""
     limit, inputs = parts.options.arena_limit or 0, parts.planned.inspection.limits.input_bytes
+    rung = replace(step.rung, searched=True)
     try:
         if not isinstance(step.options, StreamOptions) and inputs > limit:
-            return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")
+            return replace(rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")
         if isinstance(step.options, StreamOptions):
             pair: StreamedPair = split_for_rows(parts.data, step.options, stop=parts.stop)[0]
-            return replace(step.rung, arena=pair.sram, slowdown=pair.slowdown, at_most=True)
+            return replace(rung, arena=pair.sram, slowdown=pair.slowdown, at_most=True)
         planned = parts.attempt(step.options)
     except PlannerError as error:
-        return replace(step.rung, arena=None, remark=f"tried, and refused: {error}")
+        return replace(rung, arena=None, remark=f"tried, and refused: {error}")
     arena = planned.inspection.arena.arena
-    return replace(step.rung, arena=arena, slowdown=planned.slowdown, at_most=False)
+    return replace(rung, arena=arena, slowdown=planned.slowdown, at_most=False)
 
 
 def _with_int8_ends(parts: LadderParts) -> int | None:
@@ -253,6 +280,15 @@ def _with_same_plan_when_lean(parts: LadderParts) -> int:
 def _command(parts: LadderParts, *words: str) -> str:
     """The given command line with further options."""
     return shlex.join((*given_command(parts.options, parts.source), *words))
+
+
+def _searching_command(parts: LadderParts) -> str:
+    """The command line for the default search in place of tiles by hand."""
+    by_hand = without(given_command(parts.options, parts.source), _BY_HAND_OPTIONS)
+    kept = (word for word in by_hand if word != "--allow-inexact")
+    options = parts.options
+    firmware = _firmware_words(options.target, _default_search(options, None))
+    return shlex.join((*kept, *_words_for_ends(options), *firmware))
 
 
 def _stream_command(parts: LadderParts) -> str:

@@ -42,7 +42,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tfa .p0{fill:#74a2e2}.tfa .p1{fill:#c6a6e0}.tfa .p2{fill:#f6bd60}.tfa .p3{fill:#76c8a0}
 .tfa .p4{fill:#ee9fb0}.tfa .p5{fill:#a9b7c9}.tfa .p6{fill:#dfe4ec}.tfa .lab{fill:#0f2340}
 .tfa .limit{stroke:#c2334d;stroke-width:1.6}.tfa .limitt{fill:#c2334d;font-weight:600}
-@media (prefers-color-scheme:dark){
+@media screen and (prefers-color-scheme:dark){
 .tfa text{fill:#a9b4c3}.tfa .bg{fill:#10161f;stroke:#263041}.tfa .h1,.tfa .cap{fill:#f1f5f9}
 .tfa .track{fill:#1b2432}.tfa .p0{fill:#3565a6}.tfa .p1{fill:#75539a}.tfa .p2{fill:#b5761b}
 .tfa .p3{fill:#2c8560}.tfa .p4{fill:#a34a60}.tfa .p5{fill:#56657a}.tfa .p6{fill:#333f50}

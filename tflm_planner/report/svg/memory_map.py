@@ -18,10 +18,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from xml.etree.ElementTree import Element
 
 from tflm_planner.report.document import MapBlock, MemoryMap
 from tflm_planner.report.svg import shapes
+from tflm_planner.report.svg.map_legend import legend, legend_rows, legend_width
 from tflm_planner.report.svg.map_overlaps import shared_parts, views_among
 from tflm_planner.report.text.bounds import long_figure
 from tflm_planner.report.text.report import shorten
@@ -31,6 +33,7 @@ from tflm_planner.tflm.arena.uncertainty import may_need_more
 NAMED_BLOCKS = 1500
 """How many of the largest rectangles have a hover text; the others are merged into a few paths."""
 
+_AXIS = "operators in execution order"
 _LABELLED_BLOCKS = 400
 _NAME = 100
 _TONES = 3
@@ -55,7 +58,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 stroke-dasharray:5 4;opacity:.75}.tfm .now{stroke:#0f7b53;stroke-width:1.6}
 .tfm .headt{fill:#c2334d;font-weight:600}.tfm .nowt{fill:#0f7b53;font-weight:600}
 .tfm .span{stroke:#0f7b53;stroke-width:1.4}.tfm .tip{fill:#0f7b53}.tfm .peak{fill:#c2334d}
-@media (prefers-color-scheme:dark){
+@media screen and (prefers-color-scheme:dark){
 .tfm text{fill:#a9b4c3}.tfm .bg{fill:#10161f;stroke:#263041}.tfm .plot{fill:#151d29}
 .tfm .grid{stroke:#243043}.tfm .axis{stroke:#56657a}
 .tfm .h1,.tfm .big{fill:#f1f5f9}.tfm .cap{fill:#94a3b8}
@@ -68,14 +71,6 @@ stroke-dasharray:5 4;opacity:.75}.tfm .now{stroke:#0f7b53;stroke-width:1.6}
 """
 
 _FIXED = {"input": "in", "output": "out", "scratch": "scr"}
-_LEGEND = (
-    ("in", "input"),
-    ("a0", "activation"),
-    ("out", "output"),
-    ("scr", "scratch"),
-    ("shr", "shared bytes"),
-    ("peak", "peak"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +152,60 @@ def before_after_svg(
     second = _PlotArea(left + map_width + gap, top, map_width, tall, _steps(after), scale, hatch)
     body = [
         shapes.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
-        *_figure(first, "before", before),
-        *_figure(second, "after", after),
-        *_gain(second, before.head, after.head),
-        *_panel(first, before, "before", ticks=True),
-        *_panel(second, after, "after", ticks=False),
-        _rule(first, before.head, "head"),
-        _rule(second, before.head, "was"),
-        _rule(second, after.head, "now"),
-        *_saving(second, before.head, after.head),
+        *_both_panels((first, before), (second, after), ticks=False),
         *_footer(first, width, height, _colours(before, after)),
     ]
+    return _document(width, height, _heads_label(title, before, after), hatch, body)
+
+
+def before_above_after_svg(
+    before: MemoryMap, after: MemoryMap, *, title: str, width: int = 420, tall: int = 220
+) -> str:
+    """A drawing of both maps, one above the other, on one scale, for narrow screens.
+
+    At least 360 pixels wide. Each map is `tall` pixels high.
+    """
+    width = max(360, width)
+    scale = max(1, before.head, after.head)
+    hatch = _hatch(f"{title}, narrow")
+    left, top = 58.0, 128.0
+    across = width - left - 20
+    first = _PlotArea(left, top, across, tall, _steps(before), scale, hatch)
+    below = first.bottom + 110
+    second = _PlotArea(left, below, across, tall, _steps(after), scale, hatch)
+    rows = legend_rows(_colours(before, after), across)
+    words = second.bottom + 42
+    body = [
+        shapes.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
+        *_both_panels((first, before), (second, after), ticks=True),
+        shapes.text(left, words, _AXIS, ""),
+        *(s for i, row in enumerate(rows) for s in legend(row, left, words + 22 * (i + 1), hatch)),
+    ]
+    height = int(words + 22 * len(rows) + 18)
+    return _document(width, height, _heads_label(title, before, after), hatch, body)
+
+
+def _both_panels(
+    first: tuple[_PlotArea, MemoryMap], second: tuple[_PlotArea, MemoryMap], *, ticks: bool
+) -> Iterator[Element]:
+    """Yield both maps with their heads and the bytes saved. ticks: whether the second has ticks of
+    its own."""
+    (left, before), (right, after) = first, second
+    yield from _figure(left, "before", before)
+    yield from _figure(right, "after", after)
+    yield from _gain(right, before.head, after.head)
+    yield from _panel(left, before, "before", ticks=True)
+    yield from _panel(right, after, "after", ticks=ticks)
+    yield _rule(left, before.head, "head")
+    yield _rule(right, before.head, "was")
+    yield _rule(right, after.head, "now")
+    yield from _saving(right, before.head, after.head)
+
+
+def _heads_label(title: str, before: MemoryMap, after: MemoryMap) -> str:
+    """The title and both heads in words, for screen readers."""
     heads = [long_figure(side.head, side.bound) for side in (before, after)]
-    line = f"head {heads[0]} before, {heads[1]} after"
-    return _document(width, height, f"{title}: {line}", hatch, body)
+    return f"{title}: head {heads[0]} before, {heads[1]} after"
 
 
 def _hatch(title: str) -> str:
@@ -192,10 +227,10 @@ def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[E
     head = memory_map.head
     caption += f", {memory_map.bound}" if may_need_more(memory_map.bound) else ""
     number = f"{head / 1024:,.1f} KiB" if head >= 1024 else f"{head:,} B"
-    yield shapes.text(frame.left, 66, caption, "cap")
-    yield shapes.text(frame.left, 94, number, "big")
+    yield shapes.text(frame.left, frame.top - 62, caption, "cap")
+    yield shapes.text(frame.left, frame.top - 34, number, "big")
     if head >= 1024:
-        yield shapes.text(frame.left, 112, f"{head:,} bytes of head", "")
+        yield shapes.text(frame.left, frame.top - 16, f"{head:,} bytes of head", "")
 
 
 def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
@@ -203,9 +238,11 @@ def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
     if before and before != after:
         sign = "\N{MINUS SIGN}" if after < before else "+"
         share = f"{sign}{100 * abs(before - after) / before:.1f} %"
-        yield shapes.text(frame.right, 94, share, "gain" if after < before else "big", "end")
+        yield shapes.text(
+            frame.right, frame.top - 34, share, "gain" if after < before else "big", "end"
+        )
     else:
-        yield shapes.text(frame.right, 94, "same head", "cap", "end")
+        yield shapes.text(frame.right, frame.top - 34, "same head", "cap", "end")
 
 
 def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
@@ -360,23 +397,10 @@ def _colours(*maps: MemoryMap) -> set[str]:
 def _footer(frame: _PlotArea, width: int, height: int, colours: set[str]) -> Iterator[Element]:
     """Yield the name of the axis on the left, and the legend on the right."""
     y = height - 18
-    yield shapes.text(frame.left, y, "operators in execution order", "")
-    entries = [entry for entry in _LEGEND if entry[0] in colours or entry[0] == "peak"]
-    x = width - 20 - sum(_legend_width(words) for _, words in entries) + 10
-    for tone, words in entries:
-        if tone == "peak":
-            yield shapes.path("peak", f"M{shapes.number(x + 5)} {y - 8}l4 7h-8z")
-        else:
-            box = (x, y - 9, 10, 10)
-            yield shapes.rect("a0" if tone == "shr" else tone, box)
-            if tone == "shr":
-                yield shapes.rect("shr", box, fill=f"url(#{frame.hatch})")
-        yield shapes.text(x + 15, y, words, "")
-        x += _legend_width(words)
-
-
-def _legend_width(words: str) -> float:
-    return 15 + 12 * shapes.CHARACTER * len(words) + 14
+    yield shapes.text(frame.left, y, _AXIS, "")
+    (entries,) = legend_rows(colours, inf)
+    x = width - 20 - sum(legend_width(words) for _, words in entries) + 10
+    yield from legend(entries, x, y, frame.hatch)
 
 
 def _rule(frame: _PlotArea, head: int, style: str) -> Element:

@@ -54,7 +54,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tff .lab,.tff .was,.tff .now,.tff .far{paint-order:stroke;stroke:#f7f9fc;stroke-width:4px}
 .tff .far{fill:#6b7280;stroke:#eef1f6}
 .tff .cap{fill:#c77700;font-weight:600}.tff .soft{fill:#6b7280}
-@media (prefers-color-scheme:dark){
+@media screen and (prefers-color-scheme:dark){
 .tff text{fill:#a9b4c3}.tff .bg{fill:#10161f;stroke:#263041}.tff .plot{fill:#151d29}
 .tff .beyond{fill:#10161f}.tff .grid{stroke:#243043}.tff .axis,.tff .allowed{stroke:#56657a}
 .tff .h1{fill:#f1f5f9}.tff .steps{stroke:#6ea3ec}.tff .tiled,.tff .plan{fill:#6ea3ec}
@@ -70,6 +70,10 @@ _LEGEND = (
     ("chosen", "this file"),
     ("slower", "slower than allowed"),
 )
+_LINE = 14.0
+"""Pixels from one line of text to the next."""
+_ABOVE = 5.0
+"""Pixels from a level up to its words."""
 _TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "far"}
 
 
@@ -103,7 +107,7 @@ def pareto_svg(front: ParetoFront, *, inputs: int, arena_limit: int | None, titl
     plane, limit = _plane(front, arena_limit), arena_limit
     body = [
         shapes.text(20, 30, shorten(title, 90), "h1"),
-        *_ground(plane, front.allowed),
+        *_ground(plane, front.allowed, [inputs] if limit is None else [inputs, limit]),
         *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft"),
         *(() if limit is None else _level(plane, limit, "budget", f"budget {limit:,} B", "cap")),
         *_stairs(plane, front),
@@ -126,9 +130,9 @@ def _plane(front: ParetoFront, arena_limit: int | None) -> _FrontPlot:
     return _FrontPlot(int(1.06 * max(*sizes, arena_limit or 0, 1)), low - margin, high + 3 * margin)
 
 
-def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:
+def _ground(plane: _FrontPlot, allowed: float, levels: Sequence[int]) -> Iterator[Element]:
     """Yield the background with grid and axes. The part that is slower than allowed has another
-    shade."""
+    shade. levels: bytes of the levels whose words must stay free."""
     yield shapes.rect("plot", _box(_LEFT, plane.right, plane))
     edge = plane.x(allowed)
     if edge < plane.right:
@@ -145,7 +149,15 @@ def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:
     if edge < plane.right:
         yield shapes.line("allowed", edge, _TOP, edge, plane.bottom)
         words = f"allowed: {100 * (allowed - 1):+.0f} %"
-        yield shapes.text(edge - 6, plane.bottom - 8, words, "soft", "end")
+        yield shapes.text(edge - 6, _free_line(plane, levels), words, "soft", "end")
+
+
+def _free_line(plane: _FrontPlot, levels: Sequence[int]) -> float:
+    """The lowest line of text in the plot that does not touch the words of a level."""
+    y = plane.bottom - 8
+    while any(abs(y - (plane.y(size) - _ABOVE)) < _LINE for size in levels):
+        y -= _LINE
+    return y
 
 
 def _percents(plane: _FrontPlot) -> list[int]:
@@ -163,7 +175,7 @@ def _level(plane: _FrontPlot, size: int, style: str, words: str, text: str) -> I
     """Yield a horizontal line at `size` bytes, with a label at its right end."""
     y = plane.y(size)
     yield shapes.line(style, _LEFT, y, plane.right, y)
-    yield shapes.text(plane.right - 6, y - 5, words, text, "end")
+    yield shapes.text(plane.right - 6, y - _ABOVE, words, text, "end")
 
 
 def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:

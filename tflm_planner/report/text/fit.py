@@ -88,19 +88,48 @@ def _limit_words(report: Report) -> str:
 
 
 def next_line(report: Report) -> str | None:
-    """What to try next if the model does not fit: the first rung that was tried and fits or, if
-    only the file is too large, how to make it smaller. None if it fits."""
+    """What to try next if the model does not fit: the first rung that fits or was not searched yet
+    or, if only the file is too large, how to make it smaller. None if it fits. A smaller model is
+    asked for only once every rung and the whole search have failed."""
     limit = report.arena_limit
     if limit is None or report.within_budget:
         return _next_for_flash(report)
-    tried = [r for r in report.ladder if r.arena is not None and r.command and not r.taken]
-    fitting = [r for r in tried if r.arena is not None and r.arena <= limit]
-    if fitting:
-        return f"{fitting[0].command}   # {fitting[0].arena:,} B: fits"
-    if not tried:
-        return "no further step is known that would fit; a smaller model is needed"
-    least = min(tried, key=lambda rung: rung.arena or 0)
-    return f"no step below fits; the least is {least.arena:,} B: a smaller model is needed"
+    for rung in report.ladder:
+        if _would_fit(rung, limit):
+            return f"{rung.command}   # {rung.arena:,} B: fits"
+        if rung.command and not rung.searched:
+            return f"{rung.command}   # not tried yet{_known_to_fit(report, limit)}"
+    return _next_beside_ladder(report, limit)
+
+
+def _would_fit(rung: Rung, limit: int) -> bool:
+    """Whether this rung's command makes a model that fits."""
+    return bool(rung.command) and rung.arena is not None and rung.arena <= limit
+
+
+def _known_to_fit(report: Report, limit: int) -> str:
+    """The first rung that is known to fit, in words; "" if none is."""
+    fitting = next((rung for rung in report.ladder if _would_fit(rung, limit)), None)
+    if fitting is None:
+        return ""
+    return f"; further below, {LABELS[fitting.kind]} fits with {fitting.arena:,} B"
+
+
+def _next_beside_ladder(report: Report, limit: int) -> str:
+    """What to try next if every rung was searched and none fits."""
+    points = () if report.front is None else report.front.points
+    slower = [p for p in points if p.role == "slower" and p.command and p.size <= limit]
+    if slower:
+        least = min(slower, key=lambda point: point.slowdown)
+        more = 100 * (least.slowdown - 1)
+        return f"{least.command}   # {least.size:,} B: fits, for {more:+.1f} % instructions"
+    tried = [rung.arena for rung in report.ladder if rung.command and rung.arena is not None]
+    none = "no further step is known that would fit"
+    if tried:
+        none = f"no step below fits; the least is {min(tried):,} B"
+    if report.stopped is not None:
+        return f"{none}; the search was ended early: let it run to its end"
+    return f"{none}: a smaller model is needed"
 
 
 def _next_for_flash(report: Report) -> str | None:
