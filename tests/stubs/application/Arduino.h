@@ -6,4 +6,7 @@
 struct {
   void begin(long) {}
   void println(const char* words) { std::puts(words); }
+  void println(int number) { std::printf("%d\n", number); }
 } Serial;
+
+inline void delay(unsigned long) {}
