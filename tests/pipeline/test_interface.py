@@ -172,6 +172,18 @@ def test_what_is_returned_can_be_named() -> None:
     assert tp.arena(CNN).bytes == tp.arena(CNN).arena
 
 
+def test_results_are_one_line_in_a_notebook() -> None:
+    """The bytes of files would flood it."""
+    planned = tp.plan(CNN, tile=None, verify=False)
+    assert repr(planned) == "<Planned cnn_int8.tflite: 122,012 B -> 91,180 B>"
+    unread = tp.plan(CNN.read_bytes(), target="cortex-m4/unknown", tile=None, verify=False)
+    assert re.fullmatch(r"<Planned model: at least [\d,]+ B -> at least [\d,]+ B>", repr(unread))
+    pair = tp.stream_input(CNN, end=0, tile=None, verify=False)
+    sizes = f"{pair.bytes_before:,} B -> {pair.bytes_after:,} B"
+    assert repr(pair) == f"<StreamedInput cnn_int8: {sizes}>"
+    assert repr(tp.inspect(CNN)) == "<Inspection: 36 operators, arena 122,012 B>"
+
+
 def test_a_search_ends_after_the_time_limit() -> None:
     planned = tp.plan(CNN, time_limit=1e-6, workers=1, verify=False)
     assert planned.report.stopped == "time limit"

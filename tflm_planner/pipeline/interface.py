@@ -12,7 +12,7 @@ keywords into options and calls `api`, which has all options and serves the comm
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -32,6 +32,8 @@ from tflm_planner.pipeline.options import (
 from tflm_planner.pipeline.python_words import in_python_words
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
@@ -111,6 +113,11 @@ class Planned:
     source: Path | None = None
     """The path from which the model was read; None if it was given as bytes."""
 
+    def __repr__(self) -> str:
+        arenas = self.report.before.arena, self.report.after.arena
+        before, after = (figure(arena.arena, arena.bound) for arena in arenas)
+        return f"<Planned {safe_text(Path(self.report.source).name)}: {before} -> {after}>"
+
     @takes_keywords
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the model, either completely or not at all. Raises UsageError if `path` exists
@@ -141,9 +148,13 @@ class StreamedInput:
     """The target for which it was split."""
     name: str
     """The name from which the C++ namespace is made."""
-    _result: api.SplitResult = field(repr=False)
+    _result: api.SplitResult
     source: Path | None = None
     """The path from which the model was read; None if it was given as bytes."""
+
+    def __repr__(self) -> str:
+        before, after = (figure(n, self.bound) for n in (self.bytes_before, self.bytes_after))
+        return f"<StreamedInput {safe_text(self.name)}: {before} -> {after}>"
 
     @property
     def bytes_before(self) -> int:
