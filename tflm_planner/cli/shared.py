@@ -115,7 +115,7 @@ def exit_on_errors() -> Generator[None]:
 
 def fail(message: str, code: int) -> None:
     """Print one line on stderr and exit with this code."""
-    from tflm_planner.report.text.report import safe_text
+    from tflm_planner.report.text.safe import safe_text
 
     typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
     raise typer.Exit(code)

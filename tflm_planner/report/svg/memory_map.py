@@ -24,7 +24,7 @@ from tflm_planner.report.document import MapBlock, MemoryMap
 from tflm_planner.report.svg import shapes
 from tflm_planner.report.svg.map_overlaps import shared_parts, views_among
 from tflm_planner.report.text.bounds import long_figure
-from tflm_planner.report.text.report import shorten
+from tflm_planner.report.text.words import shorten
 from tflm_planner.support.units import human_size
 
 NAMED_BLOCKS = 1500

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.report.text.bounds import figure
-from tflm_planner.report.text.report import check_sentence, count
+from tflm_planner.report.text.report import check_sentence
 from tflm_planner.report.text.safe import safe_text
+from tflm_planner.report.text.words import count
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verification.verdict import EQUAL, Verdict
