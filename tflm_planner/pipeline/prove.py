@@ -185,7 +185,7 @@ class Prover:
 
     def _time(self, prove: Callable[[], Found]) -> Found:
         started = time.monotonic()
-        with self._stop.proving():
+        with self._stop.finishing():
             outcome = prove()
         self.seconds += time.monotonic() - started
         return outcome
