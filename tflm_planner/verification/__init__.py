@@ -8,17 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tflm_planner.verification.compare import Options, verify
+    from tflm_planner.verification.compare import VerifyOptions, verify
     from tflm_planner.verification.runnable import any_installed, installed_versions, why_unable
     from tflm_planner.verification.tolerance import Tolerance
     from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck, Verdict
 
 __all__ = [
     "HostAllocation",
-    "Options",
     "RuntimeCheck",
     "Tolerance",
     "Verdict",
+    "VerifyOptions",
     "any_installed",
     "installed_versions",
     "verify",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Options": "compare",
+    "VerifyOptions": "compare",
     "Tolerance": "tolerance",
     "any_installed": "runnable",
     "installed_versions": "runnable",
