@@ -30,7 +30,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
-from tflm_planner.verification import Options, verify
+from tflm_planner.verification import VerifyOptions, verify
 from tflm_planner.verification.verdict import Verdict
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -86,7 +86,7 @@ def files(made: list[Case], count: int) -> Iterator[tuple[bytes, bytes]]:
 
 def judged_by_runtimes(pairs: list[tuple[bytes, bytes]]) -> int:
     """How many files were run; none may differ."""
-    verdicts: list[Verdict] = [verify(*pair, Options()) for pair in pairs]
+    verdicts: list[Verdict] = [verify(*pair, VerifyOptions()) for pair in pairs]
     assert not any(verdict.differs for verdict in verdicts)
     return len(verdicts)
 

@@ -25,7 +25,7 @@ from benchmarks.chain import chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.macs import macs
 from tflm_planner.pipeline import api
-from tflm_planner.verification import Options, verify
+from tflm_planner.verification import VerifyOptions, verify
 from tflm_planner.verification.terms import prove_by_terms
 
 _HEAD = "| model | operators | million MACs | chance of error | seconds, first | best | memory |"
@@ -66,7 +66,7 @@ def measure(original: bytes, result: bytes, target: str, rounds: int, runs: bool
     memory = _megabytes(), _megabytes() - before
     started = time.perf_counter()
     if runs:
-        verify(original, result, Options())
+        verify(original, result, VerifyOptions())
     return Measured(
         sum(1 for _ in models[1].ops()),
         sum(map(macs, models[0].ops())) / 1e6,

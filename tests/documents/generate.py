@@ -32,7 +32,7 @@ reference kernels.
 
 TFLM's signal operators (`SignalWindow` and others) and `TFLM_DECODE` are registered likewise. \
 Any other operator runs only with a kernel of your own: `tflm-plan` keeps it as it is, and gives \
-figures as "at least", and `export --own-kernels` leaves its registration to you.
+figures as "about" so much, and `export --own-kernels` leaves its registration to you.
 """
     rows = [f"| `{kind}` | {_method(kind)} | {_since(kind)} | {_types(kind, types)} |"
             for kind in sorted(BUILTINS)]  # fmt: skip
@@ -64,7 +64,7 @@ def targets_page() -> str:
 ([schema](../schema/target.schema.json)). A *target* is a processor core and a kernel library: \
 they decide how large structures and scratch are, and what may share memory. A *board* is a \
 target with SRAM and flash, which are then the budget. Where kernels are `unknown`, figures are \
-"at least"; so they are for ESP-NN without a release ([ESP32](esp32.md)).
+"at least" so much; for ESP-NN without a release, "about" ([ESP32](esp32.md)).
 """
     return "\n".join([NOTE, "", head, *_boards(), "", *_targets(), ""])
 

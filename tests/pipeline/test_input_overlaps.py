@@ -4,7 +4,7 @@ runtime, and no distance below the contract passes."""
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
@@ -51,14 +51,17 @@ def test_overlapped_plans_compute_the_same_bits(seed):
 @slow
 @given(seeds, st.sampled_from(TARGETS))
 def test_a_forged_distance_is_caught(seed, target):
-    """One step closer than the contract allows, the validator speaks up."""
+    """One step closer than the contract allows, the validator speaks up. Chains without a result
+    that may trail its operand are passed over."""
     on = api.kernels_of(api.load_target(target))
     model = read_model(planned(chain(seed), target, None).data)
     line = timeline_of(model, on.scratch_of)
     problem = planning_problem(line, on.input_overlaps_of)
     index = {t: i for i, t in enumerate(line.planned)}
     base = sum(b.size for b in problem.buffers)
-    for input_overlap in legal_input_overlaps(line, on.input_overlaps_of):
+    input_overlaps = [*legal_input_overlaps(line, on.input_overlaps_of)]
+    assume(input_overlaps)
+    for input_overlap in input_overlaps:
         # Both alone in the arena: only their distance can be wrong.
         offsets = [4 * base + 16 * i * base for i in range(len(problem.buffers))]
         operand, result = index[input_overlap.operand], index[input_overlap.result]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import doctest
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tflm_planner as tp
@@ -108,6 +111,41 @@ def test_wrong_calls_say_what_is_wrong(wrong, words: str) -> None:
         wrong()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: tp.plan(CNN, tile=True), "`tile` is True: give a Tile, or None"),
+        (lambda: tp.plan(CNN, tile=1.1), "`tile` is 1.1: give a Tile, or None"),
+        (lambda: tp.Tile(max_slowdown="1.1"), "`max_slowdown` is '1.1': give a number"),
+        (lambda: tp.Tile(operators=[1]), "`operators` is [1]: give 'own', 'all', a list"),
+        (lambda: tp.Tile(operators=7), "`operators` is 7: give 'own', 'all', a list"),
+        (lambda: tp.arena(None), "`model` is None: give the path of a .tflite file, or its bytes"),
+        (lambda: tp.verify(CNN, bytearray(9)), "`result` is bytearray(b'"),
+        (lambda: tp.inspect(CNN, target=4), "`target` is 4: give the id of a target"),
+        (lambda: tp.plan(CNN, seed=1.5), "`seed` is 1.5: give an int"),
+        (lambda: tp.plan(CNN, budget=True), "`budget` is True: give bytes as an int"),
+        (lambda: tp.plan(CNN, budget=64.5), "`budget` is 64.5: give bytes as an int"),
+        (lambda: tp.plan(CNN, time_limit="9"), "`time_limit` is '9': give seconds"),
+        (lambda: tp.plan(CNN, on_progress=None), "`on_progress` is None: give a function"),
+        (lambda: tp.plan(CNN, workers=0, tile=None), "0 workers cannot search"),
+        (lambda: tp.plan(CNN, inputs=0, verify=False), "0 inputs prove nothing"),
+        (lambda: tp.stream_input(CNN, end="3"), "`end` is '3': give an int or None"),
+        (lambda: tp.stream_input(CNN, max_slowdown=None), "`max_slowdown` is None: give a number"),
+    ],
+)
+def test_wrong_types_say_what_is_expected(wrong, words: str) -> None:
+    with pytest.raises(tp.UsageError, match=re.escape(words)):
+        wrong()
+
+
+def test_whatever_acts_as_a_number_or_a_path_is_taken() -> None:
+    tile = tp.Tile(max_slowdown=np.float32(1.0), operators=frozenset())
+    planned = tp.plan(
+        os.fspath(CNN), tile=tile, budget=np.int64(200_000), seed=np.uint8(0), verify=False
+    )
+    assert planned.report.fits
+
+
 @pytest.mark.slow
 def test_firmware_permits_operators_unless_they_are_named() -> None:
     source = narrow_rows()
@@ -132,6 +170,18 @@ def test_what_is_returned_can_be_named() -> None:
     assert isinstance(tp.arena(CNN), tp.Arena)
     assert isinstance(tp.inspect(CNN), tp.Inspection)
     assert tp.arena(CNN).bytes == tp.arena(CNN).arena
+
+
+def test_results_are_one_line_in_a_notebook() -> None:
+    """The bytes of files would flood it."""
+    planned = tp.plan(CNN, tile=None, verify=False)
+    assert repr(planned) == "<Planned cnn_int8.tflite: 122,012 B -> 91,180 B>"
+    unread = tp.plan(CNN.read_bytes(), target="cortex-m4/unknown", tile=None, verify=False)
+    assert re.fullmatch(r"<Planned model: at least [\d,]+ B -> at least [\d,]+ B>", repr(unread))
+    pair = tp.stream_input(CNN, end=0, tile=None, verify=False)
+    sizes = f"{pair.bytes_before:,} B -> {pair.bytes_after:,} B"
+    assert repr(pair) == f"<StreamedInput cnn_int8: {sizes}>"
+    assert repr(tp.inspect(CNN)) == "<Inspection: 36 operators, arena 122,012 B>"
 
 
 def test_a_search_ends_after_the_time_limit() -> None:

@@ -22,7 +22,7 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.verification import Options as VerifyOptions
+from tflm_planner.verification import VerifyOptions
 from tflm_planner.verification.pairs import Pair
 from tflm_planner.verification.verdict import CANNOT_RUN, DIFFERENT, EQUAL, RuntimeCheck, Verdict
 

@@ -81,7 +81,7 @@ def test_presses_are_counted_once_whoever_notices_them(capfd: pytest.CaptureFixt
     presses.notice(1)
     presses.notice(0)
     assert stop.reason == "interrupted" and capfd.readouterr().err.count(ACKNOWLEDGED) == 1
-    with stop.proving():
+    with stop.finishing():
         presses.notice(0)
         presses.notice(1)
         assert capfd.readouterr().err.count(ASKED) == 1
@@ -96,7 +96,7 @@ def test_a_press_after_the_proof_leaves_out_what_is_beyond_it(
     stop = Stop()
     presses = Presses(stop)
     stop.interrupt()  # the search was ended before
-    with pytest.raises(KeyboardInterrupt), stop.after_proof():
+    with pytest.raises(KeyboardInterrupt), stop.skippable():
         presses.handle(signal.SIGINT, None)
     assert "the proved file is written" in capfd.readouterr().err
     presses.handle(signal.SIGINT, None)  # what is written then is not interrupted
@@ -323,7 +323,7 @@ def test_a_limit_counts_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     with stop.not_searching():
         now[0] += 60
     assert stop.left == 10.0
-    with stop.proving():
+    with stop.finishing():
         now[0] += 60
     now[0] += 4
     assert stop.left == 6.0 and not stop.is_over

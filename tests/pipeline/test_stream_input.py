@@ -159,6 +159,12 @@ def test_rows_and_end_are_kept() -> None:
         api.stream_input(data, None, api.StreamOptions(on(WHEEL), end=3))
 
 
+def test_an_end_that_is_no_operator_is_called_so() -> None:
+    data = chain((3, 1, 4), (3, 2, 4), (3, 1, 8))
+    with pytest.raises(UsageError, match=r"^--end 3: there are operators 0 to 2$"):
+        api.stream_input(data, None, api.StreamOptions(on(WHEEL), end=3))
+
+
 def test_what_cannot_be_streamed_is_refused() -> None:
     net = Net()
     graph = net.graph()

@@ -14,7 +14,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.support.errors import ModelError
-from tflm_planner.verification import Options, why_unable
+from tflm_planner.verification import VerifyOptions, why_unable
 from tflm_planner.verification.session import RuntimeTimeoutError, Session
 
 pytestmark = needs_tflm
@@ -83,9 +83,12 @@ def stream(data: bytes, proof: api.VerifyOptions | None) -> None:
 def test_operators_that_tflm_does_not_know_are_tiled_as_litert_can_prove() -> None:
     """They may be the firmware's own."""
     data, tiles = one_operator("SIGN"), api.TilePermission(max_slowdown=1.3)
-    found = proving.check_provable(data, read_model(data), tiles, Options(), lambda _: None)
+    found = proving.check_provable(data, read_model(data), tiles, VerifyOptions(), lambda _: None)
     assert found == api.TilePermission(max_slowdown=1.3, dialect=False)
-    assert proving.check_provable(data, read_model(data), None, Options(), lambda _: None) is None
+    assert (
+        proving.check_provable(data, read_model(data), None, VerifyOptions(), lambda _: None)
+        is None
+    )
 
 
 @pytest.mark.parametrize("data", [CNN.read_bytes(), chain((3, 1, 4)), MODELS["while_loop"].make()])
@@ -96,7 +99,7 @@ def test_what_runs_is_searched(data: bytes) -> None:
 
 
 def test_whoever_computes_for_long_was_not_refused() -> None:
-    assert why_unable(maximum_of_int16(), "TFLM", Options(time_limit=0.0)) is None
+    assert why_unable(maximum_of_int16(), "TFLM", VerifyOptions(time_limit=0.0)) is None
 
 
 def test_no_answer_is_told_from_a_refusal() -> None:
@@ -104,4 +107,4 @@ def test_no_answer_is_told_from_a_refusal() -> None:
     with session, pytest.raises(RuntimeTimeoutError, match="no answer within"):
         session.describe()
         session.receive()  # nothing was asked
-    assert why_unable(CNN.read_bytes(), "TFLM", Options(runtimes=("LiteRT",))) == "not asked"
+    assert why_unable(CNN.read_bytes(), "TFLM", VerifyOptions(runtimes=("LiteRT",))) == "not asked"

@@ -135,7 +135,9 @@ def test_of_a_model_in_parts_already_nothing_is_told() -> None:
 def test_names_that_are_not_the_only_ones_tell_nothing() -> None:
     before = _map(_step(0, "CONV_2D", "a"), _step(1, "CONV_2D", "a"))
     after = _map(_step(0, "CONV_2D", "a/h0:2"), _step(1, "CONV_2D", "a/h2:4"))
-    for change in operator_changes(before, after):
+    changes = [*operator_changes(before, after)]
+    assert len(changes) == 2
+    for change in changes:
         assert (change.after, change.live_after, change.done, change.why) == ((), None, "", "")
 
 

@@ -8,13 +8,9 @@ from tests.report.report_samples import HOSTILE, chain, with_solution
 from tflm_planner.report.document import HeadLimits, MemoryMap, Report, RuntimeCheck
 from tflm_planner.report.html import to_html
 from tflm_planner.report.text.inspection import render_inspection
-from tflm_planner.report.text.report import (
-    display_width,
-    limit_sentence,
-    render_report,
-    safe_text,
-    shorten,
-)
+from tflm_planner.report.text.report import limit_sentence, render_report
+from tflm_planner.report.text.safe import safe_text
+from tflm_planner.report.text.words import display_width, shorten
 from tflm_planner.verification.verdict import HostAllocation
 
 

@@ -6,29 +6,34 @@ import random
 
 import pytest
 
-from tflm_planner.tflm.arena.allocation_log import Log, smallest
+from tflm_planner.tflm.arena.allocation_log import AllocationLog, smallest_arena
 
 
-def random_log(seed: int) -> Log:
+def random_log(seed: int) -> AllocationLog:
     """Some pieces aligned to 1 to 16 bytes, and floors before and between them; behind them there
     is always one, as the head is of every model."""
     draw = random.Random(seed)
     alignments = draw.choice([(4, 8), (1, 4), (4, 8, 16), (16,)])
-    log = Log()
-    log.pieces += [
+    log = AllocationLog()
+    pieces = [
         (draw.randrange(3), draw.randint(0, 40), draw.choice(alignments))
         for _ in range(draw.randint(0, 6))
     ]
-    log.floors += [
-        (draw.randint(0, len(log.pieces)), draw.randint(0, 60), draw.random() < 0.3)
+    floors = [
+        (draw.randint(0, len(pieces)), draw.randint(0, 60), draw.random() < 0.3)
         for _ in range(draw.randint(0, 5))
     ]
-    log.floors.sort(key=lambda floor: floor[0])
-    log.floors.append((len(log.pieces), draw.randint(0, 60), False))
+    for made in range(len(pieces) + 1):
+        for before, above, is_aligned in floors:
+            if before == made:
+                log.add_floor(above, is_aligned=is_aligned)
+        if made < len(pieces):
+            log.add(*pieces[made])
+    log.add_floor(draw.randint(0, 60))
     return log
 
 
-def works(log: Log, size: int, start: int = 0) -> bool:
+def works(log: AllocationLog, size: int, start: int = 0) -> bool:
     """Whether every floor is free in an arena of `size` bytes that begins `start` bytes behind a
     multiple of 16, and so loses what comes before the next one."""
     end = size - -start % 16
@@ -49,7 +54,7 @@ def test_the_smallest_arena_is_the_first_that_works(seed: int) -> None:
         first = next(s for s in range(2000) if works(log, residue + 16 * s))
         least = max(needs[residue], 0)
         assert residue + 16 * first == least + (residue - least) % 16
-    low, slack = smallest(needs)
+    low, slack = smallest_arena(needs)
     sizes = range(low + slack + 64)
     assert low == next(size for size in sizes if works(log, size))
     anywhere = [all(works(log, size, start) for start in range(16)) for size in sizes]
@@ -61,5 +66,5 @@ def test_classes_add_up_to_the_tail(seed: int) -> None:
     log = random_log(seed)
     parts, tail = log.tail_parts(3)
     assert sum(parts) == tail == [0, *log.extents()][-1]
-    alone = [sum(size for part, size, _ in log.pieces if part == p) for p in range(3)]
+    alone = [sum(piece.size for piece in log.pieces if piece.kind == p) for p in range(3)]
     assert all(found >= bytes_of for found, bytes_of in zip(parts, alone, strict=True))

@@ -161,7 +161,7 @@ def test_what_the_tails_left_that_boards_logged(
     target = load_target("esp32s3/esp-nn-1.2.1")
     replay = AllocationReplay(read_model(wake_word(name)), target, {}, variables_apart=True)
     log = replay.run(replay.head()[0])
-    before = [part for part, _, _ in log.pieces].index(PARTS.index("io_tensors"))
+    before = [piece.kind for piece in log.pieces].index(PARTS.index("io_tensors"))
     tail = list(log.extents((start + size) % 16))[before - 1]
     assert size - -start % 16 - tail == available
 

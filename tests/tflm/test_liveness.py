@@ -58,14 +58,14 @@ def test_a_body_lives_inside_its_caller():
     model, line = line_of("while_loop")
     loop = next(op for op in model.main.ops if op.kind == "WHILE")
     ((start, end),) = line.scopes[loop]
-    for body in loop.called_graphs():
-        for tensor in body.tensors:
-            if tensor in line.spans:
-                span = line.span(tensor)
-                assert start < span.first <= span.last <= end
-    for tensor in (*loop.operands(), *loop.outputs):
-        if tensor in line.spans:
-            assert line.span(tensor).first <= start and line.span(tensor).last >= end
+    inside = [t for body in loop.called_graphs() for t in body.tensors if t in line.spans]
+    around = [t for t in (*loop.operands(), *loop.outputs) if t in line.spans]
+    assert inside and around
+    for tensor in inside:
+        span = line.span(tensor)
+        assert start < span.first <= span.last <= end
+    for tensor in around:
+        assert line.span(tensor).first <= start and line.span(tensor).last >= end
 
 
 def test_a_graph_called_twice_lives_from_first_to_last_call():

@@ -82,8 +82,8 @@ def test_a_limit_takes_the_fastest_that_fits(cnn):
 
 
 def test_an_interrupt_keeps_the_best_so_far():
-    """Before neighbours of a tiling are looked at."""
-    stop, said = Stop(), []
+    """Before neighbours of a tiling are looked at, of which a whole search tells."""
+    stop, said, all_said = Stop(), [], []
 
     def interrupt(message):
         said.append(message)
@@ -91,8 +91,11 @@ def test_an_interrupt_keeps_the_best_so_far():
             stop.interrupt()
 
     asked = options(operators=api.AllowedOperators.NONE, max_slowdown=1.2)
+    search_tiles(narrow_rows(), asked, all_said.append)
+    assert any("regions changed one at a time" in message for message in all_said)
     assert search_tiles(narrow_rows(), asked, interrupt, stop=stop).best.regions
-    assert stop.is_over and not any("planned" in message for message in said)
+    assert stop.is_over and said[-1].endswith("parts of the model tried")
+    assert not any("regions changed one at a time" in message for message in said)
 
 
 def test_the_front_holds_tilings_that_none_beats():

@@ -13,7 +13,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.support.errors import ModelError
 from tflm_planner.transforms.drop_conversions import drop_conversions
-from tflm_planner.verification import Options, verify
+from tflm_planner.verification import VerifyOptions, verify
 
 SHAPE = (1, 5, 7, 3)
 INNER = {"int8": (0.08, 11), "int16": (0.002, 0)}
@@ -103,7 +103,7 @@ def test_other_types(inner: str, outer: str) -> None:
     assert len(notes) == 2
     if outer == "uint8":
         assert "q = x -128" in notes[0] and "x = q +128" in notes[1]
-    checks = verify(data, result, Options(inputs=4)).checks
+    checks = verify(data, result, VerifyOptions(inputs=4)).checks
     assert [c.status for c in checks if c.status != "not available"].count("equal") >= 1
 
 
@@ -133,7 +133,7 @@ def test_what_others_need_stays(more: str, sides: list[str]) -> None:
 def test_a_difference_behind_converted_ends_is_seen_and_placed() -> None:
     data = ends("int8", "float32")
     other, _ = dropped(ends("int8", "float32", kind="RELU6"))
-    verdict = verify(data, other, Options(inputs=4, runtimes=("LiteRT",)))
+    verdict = verify(data, other, VerifyOptions(inputs=4, runtimes=("LiteRT",)))
     (check,) = verdict.checks
     assert verdict.differs and "output 0 ('y') differs" in check.detail
 

@@ -26,7 +26,7 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.verification import Options, verify
+from tflm_planner.verification import VerifyOptions, verify
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.worker import load_litert, load_tflm
 
@@ -73,7 +73,7 @@ def same_bits(
 ) -> list[str]:
     """What differs between two models on the runtimes that can run the original."""
     more = {} if runtimes is None else {"runtimes": runtimes}
-    verdict = verify(original, result, Options(inputs=inputs, **more))
+    verdict = verify(original, result, VerifyOptions(inputs=inputs, **more))
     return [f"{c.runtime}: {c.detail}" for c in verdict.checks if c.status == "different"]
 
 

@@ -22,7 +22,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.verification import Options, verify
+from tflm_planner.verification import VerifyOptions, verify
 from tflm_planner.verification import compare as compare_module
 from tflm_planner.verification.session import (
     RuntimeFailureError,
@@ -67,7 +67,7 @@ def test_a_crash_is_the_results_fault_unless_the_original_crashes_too(
     """A runtime that damages its own memory on the original says nothing of the result."""
     monkeypatch.setattr(compare_module, "Session", session)
     data = CNN.read_bytes()
-    (check,) = verify(data, data, Options(inputs=2, runtimes=("LiteRT",))).checks
+    (check,) = verify(data, data, VerifyOptions(inputs=2, runtimes=("LiteRT",))).checks
     assert check.status == status and reason in check.detail
 
 
@@ -102,7 +102,7 @@ def test_a_result_that_does_not_answer_in_time_is_no_difference(
     monkeypatch.setattr(compare_module, "Session", session)
     data = CNN.read_bytes()
     with pytest.raises(ModelError, match="nothing is proved"):
-        verify(data, data, Options(inputs=2, runtimes=("LiteRT",)))
+        verify(data, data, VerifyOptions(inputs=2, runtimes=("LiteRT",)))
 
 
 class OriginalEnds(Session):
@@ -127,7 +127,7 @@ def test_an_original_that_ends_early_is_compared_so_far_and_that_is_said(
 ) -> None:
     monkeypatch.setattr(compare_module, "Session", OriginalEnds)
     data = CNN.read_bytes()
-    (check,) = verify(data, data, Options(inputs=5, runtimes=("LiteRT",))).checks
+    (check,) = verify(data, data, VerifyOptions(inputs=5, runtimes=("LiteRT",))).checks
     assert (check.status, check.inputs) == ("equal", 2)
     assert "stopped at" in check.detail and "SIGSEGV" in check.detail
 
@@ -144,7 +144,7 @@ def test_outputs_that_never_change_are_told(runtime: str) -> None:
         graph.outputs(y)
         return net.finish()
 
-    options = Options(inputs=3, runtimes=(runtime,))
+    options = VerifyOptions(inputs=3, runtimes=(runtime,))
     for factor, vary in ((0, False), (2, True)):
         (check,) = verify(times(factor), times(factor), options).checks
         assert (check.status, check.outputs_vary) == ("equal", vary), factor
@@ -170,7 +170,7 @@ def test_every_output_is_compared(runtime: str) -> None:
         graph.outputs(conv(graph, x, IMAGE, "a"), conv(graph, x, IMAGE, last))  # other filters
         return net.finish()
 
-    options = Options(inputs=2, runtimes=(runtime,))
+    options = VerifyOptions(inputs=2, runtimes=(runtime,))
     (check,) = verify(two("b"), two("longer"), options).checks
     assert check.status == "different" and "output 1" in check.detail
     (check,) = verify(two("b"), two("b"), options).checks
@@ -191,7 +191,7 @@ def test_the_arena_has_room_for_the_original_too() -> None:
             one.graph.op("SLICE", [wide, one.integers(0, 0), one.integers(1, 64)], [x])
         return one.finish((x, (1, 64)))
 
-    options = Options(inputs=2, runtimes=("TFLM",))
+    options = VerifyOptions(inputs=2, runtimes=("TFLM",))
     (check,) = verify(relu_of(by_way_of=1 << 22), relu_of(by_way_of=0), options).checks
     assert check.status == "equal", check
 
@@ -214,9 +214,9 @@ def test_a_difference_in_the_dialect_is_located_not_taken_for_damage() -> None:
     bands = api.TilePermission(by_hand=(TiledRegion((0, 1, 2), (Split(ROWS, 2),)),))
     made = api.plan(two("a"), None, api.PlanOptions(tiles=bands, verify=None)).data
     assert read_model(made, dialect=True).has_views
-    (check,) = verify(two("longer"), made, Options(inputs=2, runtimes=("TFLM",))).checks
+    (check,) = verify(two("longer"), made, VerifyOptions(inputs=2, runtimes=("TFLM",))).checks
     assert check.status == "different", check
-    (check,) = verify(two("a"), made, Options(inputs=2, runtimes=("TFLM",))).checks
+    (check,) = verify(two("a"), made, VerifyOptions(inputs=2, runtimes=("TFLM",))).checks
     assert check.status == "equal", check
 
 
@@ -252,5 +252,5 @@ def test_a_small_file_that_takes_long_is_compared_on_fewer_inputs() -> None:
     for _ in range(3):
         x = relu(graph, x, shape)
     graph.outputs(x)
-    (check,) = verify(net.finish(), net.finish(), Options(runtimes=("LiteRT",))).checks
+    (check,) = verify(net.finish(), net.finish(), VerifyOptions(runtimes=("LiteRT",))).checks
     assert (check.status, check.inputs) == ("equal", 4) and "not on 8" in check.detail

@@ -112,7 +112,7 @@ def ports_command() -> None:
     """List serial ports; those with the USB id of a board first."""
     with exit_on_errors():
         from tflm_planner.device.protocol.line import ports
-        from tflm_planner.report.text.report import safe_text
+        from tflm_planner.report.text.safe import safe_text
 
         for name, description, is_board in ports():
             typer.echo(f"{'* ' if is_board else '  '}{name}  {safe_text(description)}")

@@ -104,13 +104,13 @@ class FitArguments:
             self.plain,
         )
 
-    def variants(self, target: Target, say: Callable[[str], None]) -> list[Variant]:
+    def variants(self, target: Target, on_progress: Callable[[str], None]) -> list[Variant]:
         """The networks to try. Raises UsageError."""
         from tflm_planner.codesign.fitting.user_build import user_variants
         from tflm_planner.codesign.fitting.variants import variants_of
 
         if self.build is not None:
-            return user_variants(self.build, self.grid(), target, say)
+            return user_variants(self.build, self.grid(), target, on_progress)
         if self.family is None:
             raise UsageError("which networks? add --family NAME, or --build FILE.py:FUNCTION")
         return variants_of(self.family, self.grid())
@@ -156,8 +156,8 @@ def fit_command(arguments: FitArguments) -> None:
             make_folder(arguments.write)
         target = load_target(arguments.target)
         limits = limits_of(target, arguments.bytes(), arguments.max_slowdown, arguments.searches)
-        with show_progress(arguments.as_json, arguments.verbose) as say:
-            fits = fit(arguments.name, arguments.variants(target, say), limits, say)
+        with show_progress(arguments.as_json, arguments.verbose) as on_progress:
+            fits = fit(arguments.name, arguments.variants(target, on_progress), limits, on_progress)
         files = {} if arguments.svg is None else {arguments.svg: fit_svg(fits).encode()}
         write_files(files | arguments.networks(fits))
         if arguments.as_json:

@@ -23,6 +23,7 @@ from tflm_planner.cli.shared import (
     VERBOSE_HELP,
     allowed_operators,
     at_tflm,
+    ops_needs,
     refuse_silence,
 )
 from tflm_planner.cli.without_effect import Need, given_words, refuse_without_effect
@@ -251,8 +252,7 @@ class PlanArguments:
         search = "it is for the search for tiles, which --search and tiles by hand replace"
         yield Need(("--objective", "--workers"), tiles, search)
         yield Need(("--ops",), changed, "it is for tiles; leave out --search none")
-        all_already = self.firmware == "more-ops"
-        yield Need(("--ops",), not all_already, "--firmware more-ops allows all; give one of both")
+        yield from ops_needs(self.firmware)
         more = self.firmware != "more-ops" or changed
         yield Need(("--firmware",), more, "operators are for tiles; leave out --search none")
         yield Need(("--profile",), changed, "it says what tiles cost; leave out --search none")

@@ -172,7 +172,7 @@ def _add_tiles(
 
 
 def _print_profiled(profiled: Profiled, left_out: dict[str, str]) -> None:
-    from tflm_planner.report.text.report import safe_text
+    from tflm_planner.report.text.safe import safe_text
 
     typer.echo(f"{profiled.measured:,} operators measured, {profiled.known:,} were known")
     for kind, why in left_out.items():

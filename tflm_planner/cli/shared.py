@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar, cast, get_typ
 import typer
 
 from tflm_planner.cli.choices import Firmware
+from tflm_planner.cli.without_effect import Need, refuse_both, was_given
 from tflm_planner.support.errors import PlannerError, UsageError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def exit_on_errors() -> Generator[None]:
 
 def fail(message: str, code: int) -> None:
     """Print one line on stderr and exit with this code."""
-    from tflm_planner.report.text.report import safe_text
+    from tflm_planner.report.text.safe import safe_text
 
     typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
     raise typer.Exit(code)
@@ -175,6 +176,15 @@ def allowed_operators(firmware: Firmware, names: str) -> AllowedOperators:
     return operators_named(named)
 
 
+def ops_needs(firmware: Firmware) -> Iterator[Need]:
+    """What --ops needs of --firmware. "as-is" excludes it only where the user typed that: it is
+    also the default, with which --ops says what may be added all the same."""
+    all_already = firmware == "more-ops"
+    yield Need(("--ops",), not all_already, "--firmware more-ops allows all; give one of both")
+    stays = firmware == "as-is" and was_given("--firmware")
+    yield Need(("--ops",), not stays, "--firmware as-is allows none; give one of both")
+
+
 def check_reports(paths: Sequence[Path], suffixes: Collection[str], inputs: Iterable[Path]) -> None:
     """Raise UsageError unless each report can be written: its name must end in one of `suffixes`,
     and it must be neither given twice nor be one of `inputs`."""
@@ -196,8 +206,6 @@ def render_all(
 def refuse_silence(*, with_json: bool = True) -> None:
     """Raise UsageError if --quiet is combined with an option that asks for output. with_json:
     whether the command has --json."""
-    from tflm_planner.cli.without_effect import refuse_both
-
     refuse_both("--quiet", "--verbose")
     if with_json:
         refuse_both("--quiet", "--json")

@@ -25,6 +25,7 @@ from tflm_planner.cli.shared import (
     WorkerCount,
     allowed_operators,
     exit_on_errors,
+    ops_needs,
     print_json,
     refuse_silence,
     show_progress,
@@ -93,10 +94,7 @@ class StreamInputArguments:
         searched = self.search != "none"
         tiles = ("--ops", "--portable", "--workers")
         yield Need(tiles, searched, "it is for tiles of the back; leave out --search none")
-        may_name_operators = self.firmware != "more-ops"
-        yield Need(
-            ("--ops",), may_name_operators, "--firmware more-ops allows all; give one of both"
-        )
+        yield from ops_needs(self.firmware)
         more = searched or self.firmware != "more-ops"
         yield Need(("--firmware",), more, "operators are for tiles; leave out --search none")
         yield Need(("--inputs",), not self.no_verify, "--no-verify compares nothing; leave it out")

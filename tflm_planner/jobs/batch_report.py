@@ -19,8 +19,8 @@ from tflm_planner.jobs.batch import Batch
 from tflm_planner.jobs.batch_types import BatchRow, batch_to_json
 from tflm_planner.report.page import Column, PageLink, Row, Table, render
 from tflm_planner.report.text.bounds import sign
-from tflm_planner.report.text.report import count, shorten
 from tflm_planner.report.text.safe import safe_cell, safe_text
+from tflm_planner.report.text.words import count, shorten
 from tflm_planner.support.version import __version__
 
 _NAME, _LONG = 40, 160

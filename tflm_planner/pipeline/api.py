@@ -172,7 +172,7 @@ def _plan(
     result = session.plan(options, prover.prove_model)
     check_model_proved(result.file, result.proof)
     name = name_of(source)
-    climb = LadderParts(
+    ladder_parts = LadderParts(
         data=reference,
         model=read_model(reference),
         stock=before.arena,
@@ -192,8 +192,8 @@ def _plan(
         before=before,
         dropped=tuple(dropped),
         result=result,
-        ladder=ladder(climb),
-        smaller_file=smaller_file(climb),
+        ladder=ladder(ladder_parts),
+        smaller_file=smaller_file(ladder_parts),
         seconds={"plan": time.monotonic() - started - prover.seconds, "verify": prover.seconds},
         stop=stop,
     )

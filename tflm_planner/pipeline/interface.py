@@ -12,13 +12,16 @@ keywords into options and calls `api`, which has all options and serves the comm
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from pathlib import Path
+from types import NoneType
 from typing import Literal, ParamSpec, TypeVar
 
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.inspection.inspect_model import Inspection
+from tflm_planner.pipeline.keyword_types import Expected, check_names, check_types
 from tflm_planner.pipeline.options import (
     Firmware,
     IoTypes,
@@ -29,6 +32,8 @@ from tflm_planner.pipeline.options import (
 from tflm_planner.pipeline.python_words import in_python_words
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
+from tflm_planner.report.text.bounds import figure
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
@@ -48,11 +53,16 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def names_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Decorate a function so that its errors name keywords instead of command-line options."""
+def takes_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a function so that it refuses arguments of wrong types, and that its errors name
+    keywords instead of command-line options."""
+    parameters = signature(function)
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        given = parameters.bind(*args, **kwargs).arguments
+        check_types(given)
+        check_types(given, {"tile": Expected((Tile, NoneType), "a Tile, or None for no tiles")})
         try:
             return function(*args, **kwargs)
         except PlannerError as error:
@@ -85,6 +95,12 @@ class Tile:
     portable: bool = False
     objective: Literal["arena", "head"] = "arena"
 
+    def __post_init__(self) -> None:
+        check_types({"max_slowdown": self.max_slowdown})
+        if self.operators is not None:
+            words = "'own', 'all', a list of operator names, or None"
+            check_names("operators", self.operators, words)
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -97,7 +113,12 @@ class Planned:
     source: Path | None = None
     """The path from which the model was read; None if it was given as bytes."""
 
-    @names_keywords
+    def __repr__(self) -> str:
+        arenas = self.report.before.arena, self.report.after.arena
+        before, after = (figure(arena.arena, arena.bound) for arena in arenas)
+        return f"<Planned {safe_text(Path(self.report.source).name)}: {before} -> {after}>"
+
+    @takes_keywords
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the model, either completely or not at all. Raises UsageError if `path` exists
         (unless `force`), is the source, or cannot be written.
@@ -127,9 +148,13 @@ class StreamedInput:
     """The target for which it was split."""
     name: str
     """The name from which the C++ namespace is made."""
-    _result: api.SplitResult = field(repr=False)
+    _result: api.SplitResult
     source: Path | None = None
     """The path from which the model was read; None if it was given as bytes."""
+
+    def __repr__(self) -> str:
+        before, after = (figure(n, self.bound) for n in (self.bytes_before, self.bytes_after))
+        return f"<StreamedInput {safe_text(self.name)}: {before} -> {after}>"
 
     @property
     def bytes_before(self) -> int:
@@ -178,7 +203,7 @@ class StreamedInput:
         """Why the search was cut short, by its time limit or by Ctrl-C; None if it was not."""
         return self._result.stopped
 
-    @names_keywords
+    @takes_keywords
     def save(
         self,
         front: str | Path,
@@ -201,7 +226,7 @@ class StreamedInput:
         write_files(dict(files))
 
 
-@names_keywords
+@takes_keywords
 def plan(
     model: ModelSource,
     *,
@@ -251,17 +276,17 @@ def plan(
         api.MemoryOptions(
             seed=seed, kernels=api.kernels_of(target), strip=stripping, time_limit=time_limit
         ),
-        tiles=None if tile is None else _permission(tile, firmware, workers),
+        tiles=_permission(tile, firmware, workers),
         io=io,
         given_arena_limit=parse_size(budget) if isinstance(budget, str) else budget,
-        verify=api.VerifyOptions(seed, inputs) if verify else None,
+        verify=_proof(seed, inputs, verify=verify),
     )
     result = api.plan(model, None, options, on_progress)
     source = None if isinstance(model, bytes) else Path(model)
     return Planned(result.data, result.report, source)
 
 
-@names_keywords
+@takes_keywords
 def arena(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) -> Arena:
     """The smallest arena in which a model runs on a target, in bytes, with its parts. If the model
     carries a plan, it is used. Raises UsageError or ModelError.
@@ -274,7 +299,7 @@ def arena(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) 
     return api.arena(model, _target(target))
 
 
-@names_keywords
+@takes_keywords
 def inspect(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) -> Inspection:
     """Inspect a model as TFLM runs it on a target: its memory map, its arena, lower bounds of its
     head, and notes. Raises UsageError or ModelError.
@@ -287,7 +312,7 @@ def inspect(model: ModelSource, *, target: str | Path | Target = defaults.TARGET
     return api.inspect(model, api.kernels_of(_target(target)))
 
 
-@names_keywords
+@takes_keywords
 def verify(
     original: ModelSource,
     result: ModelSource,
@@ -309,7 +334,7 @@ def verify(
     return api.check_equal(original, result, options, target=_target(target))
 
 
-@names_keywords
+@takes_keywords
 def stream_input(
     model: ModelSource,
     *,
@@ -345,11 +370,11 @@ def stream_input(
     target = _target_with(firmware, target)
     options = api.StreamOptions(
         api.MemoryOptions(seed=seed, kernels=api.kernels_of(target), time_limit=time_limit),
-        tiles=None if tile is None else _permission(tile, firmware, workers),
+        tiles=_permission(tile, firmware, workers),
         rows=rows,
         end=end,
         max_slowdown=max_slowdown,
-        verify=api.VerifyOptions(seed, inputs) if verify else None,
+        verify=_proof(seed, inputs, verify=verify),
     )
     result = api.stream_input(model, None, options, on_progress=on_progress)
     source = None if isinstance(model, bytes) else Path(model)
@@ -358,15 +383,25 @@ def stream_input(
     return StreamedInput(front, back, target, name, result, source)
 
 
-def _permission(tile: Tile, firmware: Firmware, workers: int) -> api.TilePermission:
-    """The permission as an option of the pipeline. Raises UsageError for invalid values."""
-    return api.TilePermission(
-        max_slowdown=tile.max_slowdown,
-        dialect=not tile.portable,
-        operators=_allowed_operators(tile.operators, firmware),
-        objective=tile.objective,
+def _proof(seed: int, inputs: int, *, verify: bool) -> api.VerifyOptions | None:
+    """How the result is to be proved; None if it is not. Raises UsageError for invalid values, also
+    if they are not used."""
+    options = api.VerifyOptions(seed, inputs)
+    return options if verify else None
+
+
+def _permission(tile: Tile | None, firmware: Firmware, workers: int) -> api.TilePermission | None:
+    """The permission as an option of the pipeline; None for no tiles. Raises UsageError for invalid
+    values, also of `workers` that have nothing to search."""
+    asked = tile or Tile()
+    permission = api.TilePermission(
+        max_slowdown=asked.max_slowdown,
+        dialect=not asked.portable,
+        operators=_allowed_operators(asked.operators, firmware),
+        objective=asked.objective,
         workers=workers,
     )
+    return None if tile is None else permission
 
 
 def _allowed_operators(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from tflm_planner.memory.allocators import ALLOCATORS
-from tflm_planner.memory.order import Method as OrderMethod
+from tflm_planner.memory.order import OrderMethod
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError, suggest
 from tflm_planner.tflm.allowed_operators import AllowedOperators
@@ -30,7 +30,7 @@ from tflm_planner.tiling.spellings import SpellingPermission
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import PlanRecipe
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
-from tflm_planner.verification import Options as VerifyOptions
+from tflm_planner.verification import VerifyOptions
 
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
 """What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""

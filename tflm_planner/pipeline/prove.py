@@ -31,10 +31,10 @@ from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.verification import (
-    Options,
     RuntimeCheck,
     Tolerance,
     Verdict,
+    VerifyOptions,
     any_installed,
     verify,
     why_unable,
@@ -61,7 +61,7 @@ def check_provable(
     data: bytes,
     model: Model,
     tiles: TilePermission | None,
-    options: Options,
+    options: VerifyOptions,
     on_progress: Progress,
 ) -> TilePermission | None:
     """The part of the tile permission `tiles` whose results can be proved here for `model`, the
@@ -110,7 +110,7 @@ class Prover:
     def __init__(
         self,
         original: bytes,
-        options: Options | None,
+        options: VerifyOptions | None,
         kernels: TargetKernels,
         on_progress: Progress,
         stop: Stop,
@@ -185,7 +185,7 @@ class Prover:
 
     def _time(self, prove: Callable[[], Found]) -> Found:
         started = time.monotonic()
-        with self._stop.proving():
+        with self._stop.finishing():
             outcome = prove()
         self.seconds += time.monotonic() - started
         return outcome
@@ -278,7 +278,7 @@ def _check_proved(
 
 
 def compare_with_twin(
-    original: bytes, planned: PlannedFile, options: Options, on_progress: Progress
+    original: bytes, planned: PlannedFile, options: VerifyOptions, on_progress: Progress
 ) -> Verdict:
     """Compare the result with the original. A result in the TFLM dialect runs on TFLM only, so its
     portable twin is compared as well on every runtime that runs it, and must not differ either.
@@ -298,7 +298,7 @@ def compare_with_twin(
     return _with_twin(verdict, checks, against_twin)
 
 
-def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
+def _without_unable(original: bytes, twin: bytes, options: VerifyOptions) -> VerifyOptions:
     """The options, without TFLM if TFLM cannot run the twin although it runs the original."""
     ops = read_model(original).ops(), read_model(twin).ops()
     if new_refusal(*ops, (load_target(HOST_RUNTIME),)) is None:
@@ -306,7 +306,9 @@ def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
     return replace(options, runtimes=tuple(r for r in options.runtimes if r != "TFLM"))
 
 
-def compare_pair(original: bytes, pair: Pair, options: Options, on_progress: Progress) -> Verdict:
+def compare_pair(
+    original: bytes, pair: Pair, options: VerifyOptions, on_progress: Progress
+) -> Verdict:
     """Compare a split model with the original. If the back is in the TFLM dialect, LiteRT runs its
     portable twin."""
     verdict = verify_pair(original, pair, options, on_progress)

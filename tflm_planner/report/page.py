@@ -20,8 +20,8 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tflm_planner.report.text.report import shorten
 from tflm_planner.report.text.safe import safe_text
+from tflm_planner.report.text.words import shorten
 
 SCRIPTS = ("pick.js", "page.js")
 """The parts of a page's script. The first is also used by the page in web/."""

@@ -77,7 +77,7 @@ class Presses:
         """The signal handler, in the main thread. It raises KeyboardInterrupt once to skip further
         steps and once to end the program; after that, closing files must not be interrupted."""
         self.notice(0)
-        if self._leaves_out and self._stop.is_proved:
+        if self._leaves_out and self._stop.is_final:
             self._leaves_out = False
             raise KeyboardInterrupt
         if self._gives_up and not self._has_raised:
@@ -104,15 +104,15 @@ class Presses:
                 self._act()
 
     def _act(self) -> None:
-        if self._stop.is_proved:
+        if self._stop.is_final:
             self._leaves_out = True
             _say(PROVED)
-        elif not (self._stop.is_proving or self._stop.is_over):
+        elif not (self._stop.is_finishing or self._stop.is_over):
             self._stop.interrupt()
             _say(STOPPING)
         elif not self._has_asked:
             self._has_asked = True
-            _say(PROVING if self._stop.is_proving else STILL)
+            _say(PROVING if self._stop.is_finishing else STILL)
         else:
             self._gives_up = True
 

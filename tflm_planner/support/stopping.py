@@ -28,16 +28,16 @@ class StoppedError(Exception):
 
 class Stop:
     """Says whether a search is to end. reason: why the search, or a part of it, was cut short; None
-    if it was not. is_proving: the proof is running, and stopping does not end it. is_proved: the
-    result is final; the remaining work only adds to the report."""
+    if it was not. is_finishing: the result is being finished, and stopping does not end that.
+    is_final: the result is final, and the remaining work may be skipped."""
 
     def __init__(self, seconds: float | None = None) -> None:
         """`seconds`: time limit, counted from now; None for no limit."""
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._ended = False
         self.reason: Reason | None = None
-        self.is_proving = False
-        self.is_proved = False
+        self.is_finishing = False
+        self.is_final = False
 
     @property
     def is_over(self) -> bool:
@@ -73,24 +73,24 @@ class Stop:
         self.check()
 
     @contextmanager
-    def proving(self) -> Generator[None]:
-        """Inside, the result is being proved."""
-        self.is_proving = True
+    def finishing(self) -> Generator[None]:
+        """Inside, the result is being finished."""
+        self.is_finishing = True
         try:
             with self.not_searching():
                 yield
         finally:
-            self.is_proving = False
+            self.is_finishing = False
 
     @contextmanager
-    def after_proof(self) -> Generator[None]:
-        """Inside, the result is proved and the work may be skipped: Ctrl-C raises KeyboardInterrupt
+    def skippable(self) -> Generator[None]:
+        """Inside, the result is final and the work may be skipped: Ctrl-C raises KeyboardInterrupt
         at once."""
-        self.is_proved = True
+        self.is_final = True
         try:
             yield
         finally:
-            self.is_proved = False
+            self.is_final = False
 
     @contextmanager
     def not_searching(self) -> Generator[None]:

@@ -132,7 +132,7 @@ class Branching:
             for low, high in zip((self.whole[0] - 1, *ends[:-1]), ends, strict=True):
                 yield w, (low + 1, high - 1)
 
-    def over_by_then(
+    def unneeded_once_written(
         self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """(tensor, result) if the last operator of a branch is the last reader of the tensor: the

@@ -143,7 +143,7 @@ def timeline_of(
     scope = _mark(model.main, 0, timeline)
     for graph in entries:
         scope = _mark(graph, scope + 1, timeline)
-    _find_idle(timeline)
+    _find_unneeded(timeline)
     timeline.scratch = [
         Scratch(op, align_up(size), LifeSpan(timeline.scopes[op][0][0], timeline.scopes[op][-1][1]))
         for op in timeline.ops
@@ -183,7 +183,7 @@ def _mark(graph: Graph, scope: int, timeline: Timeline) -> int:
     return scope
 
 
-def _find_idle(timeline: Timeline) -> None:
+def _find_unneeded(timeline: Timeline) -> None:
     last = {key: span.last for key, span in timeline.spans.items()}
     loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
     unneeded = [s for call in loops for s in unneeded_spans(call, last, timeline.graph_outputs)]
@@ -289,20 +289,20 @@ def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     needed at the same time: they may share memory at any distance."""
     last = {key: span.last for key, span in timeline.spans.items()}
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
-        for a, b in choice.over_by_then(last, timeline.graph_outputs):
+        for a, b in choice.unneeded_once_written(last, timeline.graph_outputs):
             if b in last:
                 yield a, b
     if timeline.unneeded:
-        yield from _idle_pairs(timeline)
+        yield from _unneeded_pairs(timeline)
 
 
-def _idle_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
+def _unneeded_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs as in `never_together` in which at least one tensor has unneeded scopes."""
     needed = {t: _needed_scopes(timeline, t) for t in timeline.planned}
-    loose = [t for t in timeline.planned if t in timeline.unneeded]
-    for i, a in enumerate(loose):
+    unneeded = [t for t in timeline.planned if t in timeline.unneeded]
+    for i, a in enumerate(unneeded):
         others = (t for t in timeline.planned if t not in timeline.unneeded)
-        for b in (*loose[i + 1 :], *others):
+        for b in (*unneeded[i + 1 :], *others):
             live_together = _spans_intersect(timeline.span(a), timeline.span(b))
             if live_together and not any(_meet(p, q) for p in needed[a] for q in needed[b]):
                 yield a, b

@@ -25,7 +25,9 @@ class SearchBudget:
     smallest arena found for vww is 0.7 % larger. "own" is a search without new operators, "all" one
     with all operators. "Front" is the number of bytes within a slowdown, as an average over the
     permitted slowdowns. The seconds are those of a search. "Not measured" means that no network
-    shows what another value would change, or that nobody measured it.
+    shows what another value would change, or that nobody measured it. "No change
+    (main)" names the tables of docs/ablations.md that list the networks: "main" is the first one,
+    "hotspots" the one on nasnet_mobile, "no effect" and "arena alone" those under these words.
 
     kws is kws_ref_model, mnv2 mobilenet_v2_035_96, resnet_q pretrainedResnet_quant, vww
     vww_96_int8, "cells" are those of `benchmarks/cells.py`; other networks have their full names.
@@ -34,14 +36,13 @@ class SearchBudget:
     # --- work of a whole search ---
 
     search_work: int = 24_000
-    """Work of one search of segments, in all its modes. Halved or doubled: no change on issue_2513
-    and kws, which leave 19,844 and 20,241 unspent; halved: no change on mnv2, resnet_q, ds_cnn and
-    vww, mcunet_in3_176 all +0.5 %, front of squeezenet_11 all +14 %; doubled: front of
-    mcunet_in3_176 all -3 % in 1.4 times the seconds, no change on squeezenet_11."""
+    """Work of one search of segments, in all its modes. Halved: mcunet_in3_176 all +0.5 %, front of
+    squeezenet_11 all +14 %; doubled: front of mcunet_in3_176 all -3 % in 1.4 times the seconds.
+    Smaller networks leave much of it unspent, issue_2513 and kws 19,844 and 20,241 (main, arena
+    alone)."""
     same_firmware_work: int = 10_000
     """Work of the search without new operators: the search with all operators finds most of the
-    same tilings. Halved: vww own +0.7 %, mnv2 own +0.5 %; doubled: no change on issue_2513 and
-    kws."""
+    same tilings. Halved: vww own +0.7 %, mnv2 own +0.5 %; doubled: no change (arena alone)."""
     same_firmware_work_scratch: int = 16_000
     """The same for a small model with an operator whose scratch is larger than its tensors, as on
     an ESP32-S3: there are more tilings to try. 10,000: vww own +21 % there, no change on resnet_q;
@@ -54,8 +55,8 @@ class SearchBudget:
     found within a limit depends on the machine, so no figure of ours depends on this value."""
     large_model: int = 120
     """A model with more operators is large: only some of its intervals are estimated, hotspots are
-    searched, and child processes start at once. 0: issue_2513 own +70 %, kws all +6 %, vww own
-    +0.8 %. Halved or doubled: no change on issue_2513 and kws, which are small either way."""
+    searched, and child processes start at once. 0: issue_2513 own +70 %, kws all +6 %, vww own +0.8
+    %. Halved or doubled: no change (arena alone)."""
 
     # --- shares of the work that is left, one for each mode ---
 
@@ -63,19 +64,17 @@ class SearchBudget:
         (), (1.0,), (0.5, 1.0), (0.1, 0.6, 1.0), (0.1, 0.6, 0.5, 1.0),
     )  # fmt: skip
     """Entry n is for a search of n modes: the share of the remaining work that each mode may spend,
-    in running order. The first mode mainly gives the other modes a result to improve on. Halved or
-    doubled: no change on issue_2513 and kws; halved: no change on mnv2, resnet_q, ds_cnn and vww,
-    which do not spend their shares. All the work for the mode that comes first: fronts of
-    nasnet_mobile and densenet121 all +0.5 and +0.6 %."""
+    in running order. The first mode mainly gives the other modes a result to improve on. All the
+    work for the mode that comes first: fronts of nasnet_mobile and densenet121 all +0.5 and +0.6 %.
+    Halved or doubled: no change (main, arena alone)."""
     segmentation_share: float = 0.75
     """Share of a mode's work for evaluating segments; the rest is for whole models. It limits what
     a step may spend on parts of a model. 0: issue_2513 own +560 %, squeezenet_11 +274 %, mnv2 own
-    +54 %, mcunet_in3_176 all +55 %; halved, or 1: no change on kws, mnv2, resnet_q, ds_cnn, vww and
-    squeezenet_11, mcunet_in3_176 within 0.3 %; 1: no change on nasnet_mobile, front of densenet121
-    all -0.2 %."""
+    +54 %, mcunet_in3_176 all +55 %; halved, or 1: mcunet_in3_176 all -0.1 %, front of
+    densenet121 all -0.2 %, no other change (main, no effect, arena alone)."""
     patch_share: float = 0.1
-    """Share of the remaining work for patch stages, which are seldom the best. Halved: no change on
-    issue_2513, kws, mnv2, resnet_q, ds_cnn and vww."""
+    """Share of the remaining work for patch stages, which are seldom the best. Halved: no change
+    (main, arena alone)."""
 
     # --- which intervals are estimated, and in how many parts ---
 
@@ -90,8 +89,8 @@ class SearchBudget:
     second, or only those up to 8: no change on cells."""
     coarse_part_counts_kept_halo: tuple[int, ...] = (2, 4, 8, 16, 32)
     """The same where halos are kept, because these estimates take longer. Every second, or either
-    half: no change on randwire and nasnet_mobile. The same counts as without halos: no change on
-    nasnet_mobile, densenet121 all -0.6 %, its front +0.6 %, in 1.2 times the seconds."""
+    half: no change (hotspots), nor on randwire. The same counts as without halos: densenet121 all
+    -0.6 %, its front +0.6 %, in 1.2 times the seconds (no effect)."""
     parts_without_gain_large: int = 2
     """In a large model, once this many part counts in a row lower no head, larger ones are skipped:
     intervals in more parts would displace those that are worth an evaluation. Without this limit
@@ -99,14 +98,13 @@ class SearchBudget:
     interval_operators: int = 14
     """The longest interval that may begin anywhere: longer ones recompute more than they save.
     Halved: resnet_q all +0.9 %, fronts of resnet_q and mnv2 +3.4 and +3.6 %, mnv2 own -0.3 %;
-    doubled: no change on issue_2513."""
+    doubled: no change (arena alone)."""
     far_interval_operators: int = 90
-    """The longest interval between two narrow positions: cells with several branches. Halved: no
-    change on issue_2513, kws, resnet_q, ds_cnn and vww, front of mnv2 -0.3 %."""
+    """The longest interval between two narrow positions: cells with several branches. Halved: front
+    of mnv2 -0.3 %, no other change (main, arena alone)."""
     narrow_starts: int = 14
     """For an interval that ends at a narrow position: how many of the narrow positions before it
-    may be its start. Halved: no change on issue_2513, kws, resnet_q, ds_cnn and vww, front of mnv2
-    +0.1 %."""
+    may be its start. Halved: front of mnv2 +0.1 %, no other change (main, arena alone)."""
     loop_rows: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16)
     """Numbers of rows per turn of a loop to estimate, in this order; the first one without gain
     ends them. Without 1 to 4: issue_2513 all +51 %, resnet_q and mnv2 all +8 %; every second:
@@ -116,17 +114,16 @@ class SearchBudget:
 
     instruction_steps: int = 200
     """Number of steps in which the dynamic program counts the permitted instructions: half a per
-    cent each. Halved: no change on kws, mnv2, resnet_q, ds_cnn and vww."""
+    cent each. Halved: no change (main)."""
     head_caps: int = 48
     """Approximate number of caps on the head that are tried in one round. Halved: mnv2 own +0.5 %,
     all +0.7 %."""
     segmentations_at_once: int = 2
     """Segmentations that are evaluated together, so that two processes have work. 1: mnv2 own +0.5
-    %, resnet_q all +0.9 %, fronts +4.4 and +3.4 %; 4: no change on issue_2513."""
+    %, resnet_q all +0.9 %, fronts +4.4 and +3.4 %; 4: no change (arena alone)."""
     promise_tolerance: int = 100
-    """A promise counts as broken if a model needs more than it by 1/100. Halved or doubled: no
-    change on issue_2513; halved: front of vww +0.1 %, no change on kws, mnv2, resnet_q and
-    ds_cnn."""
+    """A promise counts as broken if a model needs more than it by 1/100. Halved: front of vww +0.1
+    %, no other change (main, arena alone)."""
     promise_slack: int = 200
     """Where more operators are permitted, a segmentation whose promise exceeds the best model's
     bytes by up to 1/200 is still evaluated, because promises are not exact. Without it, or with
@@ -134,17 +131,17 @@ class SearchBudget:
     is added to a promise: mobilenet_v2_035_144 own would be +0.5 %."""
     branches: int = 24
     """Number of searches for a segmentation that avoids one segment of another whose promise was
-    broken. 0: darts all +0.9 %, vww all +0.4 %, front of ds_cnn +1.4 %, no change on kws and
-    resnet_q."""
+    broken. 0: darts all +0.9 %, vww all +0.4 %, front of ds_cnn +1.4 %; halved: no change
+    (main)."""
     batch: int = 36
     """Largest number of segments or neighbours that are evaluated in one round. 18: mnv2 own +1.2
-    %, vww own +0.7 %, resnet_q all +0.9 %, fronts up to +8 %. 24: no change on issue_2513, but
-    squeezenet_11 own +1.8 % (x86-64); 48: mnasnet_a1 all +0.5 %, darts_imagenet all -0.9 % (both
-    Cortex-M4). All others within 0.5 % on the networks and targets of docs/tiers.md."""
+    %, vww own +0.7 %, resnet_q all +0.9 %, fronts up to +8 %. 24: squeezenet_11 own +1.8 %
+    (x86-64); 48: mnasnet_a1 all +0.5 %, darts_imagenet all -0.9 % (both Cortex-M4). All others
+    within 0.5 % on the networks and targets of docs/tiers.md."""
     variants_segment: int = 300
     """A segment that has more operators once it is tiled is evaluated in one variant only. 0: darts
     all +2 %, resnet_q all +0.9 %, mnv2 own +0.5 %, fronts of mnv2 and resnet_q +3 to +6 %. Halved:
-    no change on kws, mnv2, resnet_q, ds_cnn and vww."""
+    no change (main, arena alone)."""
 
     # --- whole models ---
 
@@ -155,8 +152,7 @@ class SearchBudget:
     unbound_retries: int = 4
     """How many of the best models with bound views are evaluated with unbound views too. 0:
     darts_imagenet all +1.1 % (x86-64), randwire_224 all +0.2 %, fronts of squeezenet_11 own +2.6 %
-    and densenet121 all +0.2 %, no change of the arenas of the 15 other networks of
-    docs/ablations.md."""
+    and densenet121 all +0.2 %; no other arena (main, no effect)."""
     neighboured_models: int = 2
     """After operators were spelled otherwise: how many of the best models have one region changed
     at a time. 0 or 1: vww own +0.7 %, mnv2 own +0.5 %, front of kws +3.2 %. If this step comes
@@ -174,17 +170,17 @@ class SearchBudget:
     """Number of operators of a chain that are tiled backward, one at a time. 3, 6 or 24: the same
     bytes on chains of 6 and 14 windows, in 0.7 to 1.3 times the seconds."""
     patch_sides: tuple[tuple[int, int], ...] = ((2, 2), (4, 4), (1, 4))
-    """(parts along rows, parts along columns) of a patch stage. Seven more, up to (5, 5) and (2,
-    16): no change on mnv2, squeezenet_11, nasnet_mobile and densenet121, nor on the images with few
-    rows of tests/tiling/test_patches.py, which need the ones listed."""
+    """(parts along rows, parts along columns) of a patch stage. Images with few rows
+    (tests/tiling/test_patches.py) need these; seven more, up to (5, 5) and (2, 16): no change (no
+    effect)."""
     patch_stages: int = 8
-    """Number of patch stages that are evaluated. 0: no change on issue_2513, kws, mnv2, resnet_q,
-    ds_cnn, vww and darts; without any patches, an image with few rows and wide windows needs 1.6
-    times the bytes (tests/tiling/test_patches.py)."""
+    """Number of patch stages that are evaluated. Without any, an image with few rows and wide
+    windows needs 1.6 times the bytes (tests/tiling/test_patches.py); no other change (main, no
+    effect, arena alone)."""
     spelled_models: int = 40
     """Number of smallest models for which other spellings are tried: the best model of vww was made
     from about the 30th smallest. None: mnv2 own +1.3 %, vww own +0.7 %, front of kws +3.3 %;
-    halved: front of ds_cnn +1.4 %, no change on cells, kws, mnv2, resnet_q and vww."""
+    halved: front of ds_cnn +1.4 %, no other change (main), none on cells."""
     spelled_fully: int = 12
     """Number of smallest models for which other spellings are tried with full plans, whatever first
     fits predict: first fits mislead for the best model of mobilenet_v2_030_80 (4: own +0.9 %). 6:
@@ -202,9 +198,8 @@ class SearchBudget:
     1: kws 0.086, resnet_q 0.130; with 3: as with 2."""
     finalists: int = 8
     """Number of whole models that are planned with more effort at the end. 0: resnet_q all +0.9 %,
-    front of ds_cnn +1.4 %, no change on issue_2513, kws, mnv2, vww and darts, in 0.64 to 0.99 times
-    the seconds. 4: the same fronts on kws, mnv2, resnet_q, ds_cnn and vww. 4, with less work as
-    below: darts all +2.4 %."""
+    front of ds_cnn +1.4 %, in 0.64 to 0.99 times the seconds; 4: no change (main), but with less
+    work as below darts all +2.4 %."""
     careful_work: int = 12_000
     """Work of planning with more effort, after the first model. 1,200 with 4 finalists, and only
     models of up to 600 operators: darts all +2.4 %, densenet121 all +0.9 %, the same bytes on vww,
@@ -230,10 +225,10 @@ class SearchBudget:
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
     """Heads to aim at, relative to the present one. Only the first three: nasnet_mobile all +3.7 %;
-    every second, or only the last four: no change on it."""
+    every second, or only the last four: no change (hotspots)."""
     hotspot_prices: tuple[int, ...] = (32, 64, 256, 1024)
     """Each operator added to a hotspot costs 1/32 (1/64, ...) of the cap. Only the last two:
-    nasnet_mobile all +13 %; every second, or only the first two: no change on it."""
+    nasnet_mobile all +13 %; every second, or only the first two: no change (hotspots)."""
     hotspots_of_cap: int = 64
     """A cap with more hotspots than this is skipped. Halved or doubled: no change on randwire."""
     hotspot_tile_share: int = 16

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tflm_planner.memory.order import OrderMethod
 from tflm_planner.tiling.estimate.interval import ScheduleInterval
-from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, Schedule
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
@@ -49,7 +50,7 @@ class SegmentEvaluations:
         operators that are not permitted. bind_views: views lie inside their parents."""
         borders = self.options.borders(self.models.used_kinds)
         budget = self.options.search_budget
-        variants: list[tuple[Segment, Border, Schedule]] = [
+        variants: list[tuple[Segment, Border, OrderMethod]] = [
             (segment, *variant)
             for segment in segments
             for variant in evaluation_variants(segment, borders, budget)
@@ -66,7 +67,7 @@ class SegmentEvaluations:
         return [self._with_best(segment, possible[segment.key]) for segment in segments]
 
     def _request(
-        self, segment: Segment, border: Border, tile_order: Schedule, bind_views: bool
+        self, segment: Segment, border: Border, tile_order: OrderMethod, bind_views: bool
     ) -> EvaluationRequest:
         region = region_of(segment, segment.interval.first, border)
         candidate = Candidate((region,), bind_views, None, Effort.CLIMB, tile_order)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from tflm_planner.memory.order import OrderMethod
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate
 from tflm_planner.tiling.estimate.tiles import TileEstimate
-from tflm_planner.tiling.evaluate.candidate import Evaluation, Schedule
+from tflm_planner.tiling.evaluate.candidate import Evaluation
 from tflm_planner.tiling.segmentation import InLoop, InTiles, Segment, Segmentation, SegmentKey
 from tflm_planner.tiling.tilings import Region
 from tflm_planner.transforms.row_loop import LoopedRegion
@@ -19,7 +20,7 @@ from tflm_planner.transforms.tile.box_plan import HaloPolicy
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import TiledRegion
 
-TILE_ORDERS: tuple[Schedule, ...] = ("file", "best")
+TILE_ORDERS: tuple[OrderMethod, ...] = ("file", "best")
 """Orders of the tiled operators in which a candidate is evaluated."""
 _LOOP_WORK, _WORK_PER_LOOPED_OPERATOR = 12, 4
 """Approximate number of operators of a loop beside those of its region, and for each of those."""
@@ -59,7 +60,7 @@ def region_of(segment: Segment, start: int, border: Border) -> Region:
 
 def evaluation_variants(
     segment: Segment, borders: Sequence[Border], budget: SearchBudget
-) -> list[tuple[Border, Schedule]]:
+) -> list[tuple[Border, OrderMethod]]:
     """The borders and tile orders in which a segment is evaluated; only one pair if evaluations
     take long."""
     if isinstance(segment.key.form, InLoop):

@@ -8,18 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from typing import Literal
 
 from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, OrderBudget
-from tflm_planner.memory.order import best_order
+from tflm_planner.memory.order import OrderMethod, best_order
 from tflm_planner.transforms.reorder import OrderSearch
 
-Schedule = Literal["file", "rpo", "best"]
-"""The file's order, reverse post-order, or the result of a short search."""
 _STATES = 1_500
 """Limit of states of the search for an order of tiles: few searches need more, and an evaluation
 takes milliseconds."""
-SCHEDULE_STATES = 20_000
+ORDER_STATES = 20_000
 """Limit of states of the search for an order that is searched only once: that of a model before it
 is tiled, and of one that was planned before. 60,000: the same orders of nine networks of the zoo
 and of the ten graphs of `tests/memory/network_dags`, so that 4 of the 23 s of planning
@@ -45,12 +42,12 @@ class Effort(IntEnum):
 
 @dataclass(frozen=True)
 class PlanRecipe:
-    """How an evaluation planned a model. schedule: the order of its operators."""
+    """How an evaluation planned a model. order: how the order of its operators was found."""
 
-    schedule: Schedule = "file"
+    order: OrderMethod = "file"
     effort: Effort = Effort.FIRST_FITS
 
 
-def quick_order(schedule: Schedule, states: int = _STATES) -> OrderSearch:
-    """A search for the order that `schedule` names."""
-    return partial(best_order, method=schedule, budget=OrderBudget(segment_states=states))
+def quick_order(method: OrderMethod, states: int = _STATES) -> OrderSearch:
+    """A search for an order by this method."""
+    return partial(best_order, method=method, budget=OrderBudget(segment_states=states))

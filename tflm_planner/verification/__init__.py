@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tflm_planner.verification.compare import Options, verify
+    from tflm_planner.verification.compare import VerifyOptions, verify
     from tflm_planner.verification.equality import Equality, judge_equality
     from tflm_planner.verification.runnable import any_installed, installed_versions, why_unable
     from tflm_planner.verification.tolerance import Tolerance
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Equality",
     "HostAllocation",
-    "Options",
     "RuntimeCheck",
     "Tolerance",
     "Verdict",
+    "VerifyOptions",
     "any_installed",
     "installed_versions",
     "judge_equality",
@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "VerifyOptions": "compare",
     "Equality": "equality",
-    "Options": "compare",
     "Tolerance": "tolerance",
     "any_installed": "runnable",
     "installed_versions": "runnable",

@@ -55,7 +55,7 @@ PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
 
 
 @dataclass(frozen=True)
-class Options:
+class VerifyOptions:
     """How two models are compared, and for how long."""
 
     seed: int = defaults.SEED
@@ -84,7 +84,7 @@ class Options:
 def verify(
     original: bytes,
     result: bytes,
-    options: Options | None = None,
+    options: VerifyOptions | None = None,
     on_progress: Progress = silent,
 ) -> Verdict:
     """Compare two models on every runtime that is installed here.
@@ -92,7 +92,7 @@ def verify(
     Raises ModelError if their inputs or outputs do not match: then they are not versions of one
     model.
     """
-    options = options or Options()
+    options = options or VerifyOptions()
     models = read_model(original), read_model(result, dialect=True)
     _check_comparable(*models)
     arena = options.arena or roomy_arena(original, models[0])
@@ -117,7 +117,9 @@ def verify(
     return Verdict(tuple(checks), *arenas)
 
 
-def _checks_left_out(models: tuple[Model, Model], options: Options) -> dict[str, RuntimeCheck]:
+def _checks_left_out(
+    models: tuple[Model, Model], options: VerifyOptions
+) -> dict[str, RuntimeCheck]:
     """The requested runtimes that cannot compare the models, each with a check that says why.
     models: original and result."""
     alone = _for_tflm_alone(models[1])
@@ -135,7 +137,7 @@ def _sessions(
     stack: ExitStack,
     files: tuple[bytes, bytes],
     original: Model,
-    options: Options,
+    options: VerifyOptions,
     arena: int,
     left_out: Collection[str],
 ) -> dict[str, list[Session]]:
@@ -191,7 +193,7 @@ class SideBySide:
         runtime: str,
         model: Model,
         sessions: Sequence[Child],
-        options: Options,
+        options: VerifyOptions,
         where: Callable[[list[Array]], Place],
         result: Graph | None = None,
     ) -> None:

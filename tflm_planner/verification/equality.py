@@ -18,7 +18,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.verification.compare import Options, verify
+from tflm_planner.verification.compare import VerifyOptions, verify
 from tflm_planner.verification.terms import TermsProof, prove_by_terms
 from tflm_planner.verification.verdict import (
     DIFFERENT,
@@ -83,7 +83,7 @@ def judge_equality(
     original: bytes,
     result: bytes,
     kernels: TargetKernels,
-    options: Options | None = None,
+    options: VerifyOptions | None = None,
     on_progress: Progress = silent,
 ) -> Equality:
     """Compare two models for every input, and on the runtimes that are installed here. kernels:
@@ -92,7 +92,7 @@ def judge_equality(
     Raises ModelError if their inputs or outputs do not match: then they are not versions of one
     model.
     """
-    options = options or Options()
+    options = options or VerifyOptions()
     verdict = verify(original, result, options, on_progress)
     if options.tolerance is not None:
         return Equality(verdict, TermsProof("not run", detail="small differences are allowed"))

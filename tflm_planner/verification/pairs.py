@@ -19,8 +19,8 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.transforms.row_loop.split_input import StripSchedule
 from tflm_planner.verification.compare import (
     PACKAGES,
-    Options,
     SideBySide,
+    VerifyOptions,
     write_temporary,
 )  # fmt: skip
 from tflm_planner.verification.inputs import dtype_of
@@ -43,12 +43,12 @@ class Pair:
 def verify_pair(
     original: bytes,
     pair: Pair,
-    options: Options | None = None,
+    options: VerifyOptions | None = None,
     on_progress: Progress = silent,
 ) -> Verdict:
     """Compare original and pair on every runtime that is installed here. A back in the TFLM dialect
     runs on TFLM, and its portable twin runs on LiteRT."""
-    options = options or Options()
+    options = options or VerifyOptions()
     model, about = read_model(original), json.dumps(describe_pair(pair))
     arena, outputs = roomy_arena(original, model), str(len(model.main.outputs))
     limit = answer_limit(model, options.time_limit)

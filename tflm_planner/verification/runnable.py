@@ -14,7 +14,7 @@ from pathlib import Path
 from tflm_planner.model.serde import read_model
 from tflm_planner.verification.compare import (
     PACKAGES,
-    Options,
+    VerifyOptions,
     write_temporary,
 )  # fmt: skip
 from tflm_planner.verification.inputs import input_sets
@@ -46,10 +46,10 @@ def _with_version(package: str) -> str:
         return package
 
 
-def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str | None:
+def why_unable(data: bytes, runtime: str, options: VerifyOptions | None = None) -> str | None:
     """Why `runtime` cannot run the model in `data`. None if it can, and also if it does not answer
     in time: the machine may be busy, and the later verification reports a model that hangs."""
-    options = options or Options()
+    options = options or VerifyOptions()
     if runtime not in options.runtimes:
         return "not asked"
     if not is_installed(runtime):

@@ -10,8 +10,8 @@ from pathlib import Path
 from tflm_planner.codesign.fitting.largest import Fits, RungResult, VariantOutcome
 from tflm_planner.codesign.fitting.variants import Limits
 from tflm_planner.report.text.fit import LABELS
-from tflm_planner.report.text.report import count
 from tflm_planner.report.text.safe import safe_text
+from tflm_planner.report.text.words import count
 
 _HEADS = ("rung", "largest that fits", "MACs", "parameters", "arena", "file", "slower")
 _LEGEND = (

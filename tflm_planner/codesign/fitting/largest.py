@@ -92,7 +92,7 @@ def fit(
     family: str,
     variants: Sequence[Variant],
     limits: Limits,
-    say: Progress,
+    on_progress: Progress,
     stop: Stop | None = None,
 ) -> Fits:
     """Find the largest of `variants` that fits, on each rung. `variants` must be sorted by
@@ -101,7 +101,7 @@ def fit(
     stop = stop or Stop()
     try:
         with stop_on_ctrl_c(stop):
-            fitting = _Fitting(variants, limits, say, stop)
+            fitting = _Fitting(variants, limits, on_progress, stop)
             rungs = fitting.rungs()
     finally:
         compiling.abandon()
@@ -123,7 +123,7 @@ class _Fitting:
 
     variants: Sequence[Variant]
     limits: Limits
-    say: Progress
+    on_progress: Progress
     stop: Stop
     figures: dict[tuple[str, RungKind], VariantOutcome] = field(
         default_factory=dict[tuple[str, RungKind], VariantOutcome]
@@ -156,7 +156,7 @@ class _Fitting:
                 return RungResult(
                     kind, None, ruled_out_by_flash, ruled_out_by_bound, tried, len(possible) - tried
                 )
-            self.say(f"{kind}: {variant.name}, {tried + 1} of at most {len(possible)}")
+            self.on_progress(f"{kind}: {variant.name}, {tried + 1} of at most {len(possible)}")
             figure = self._figure(variant, kind)
             if figure is not None and self._fits(figure):
                 above = self._above(variant, kind)
@@ -179,7 +179,7 @@ class _Fitting:
         while pool and len(searched) < self.limits.searches and not self.stop.is_over:
             variant = _probe(pool, (low + high) / 2)
             searched.add(variant.name)
-            self.say(
+            self.on_progress(
                 f"{kind}: {variant.name}, search {len(searched)} of {self.limits.searches} at most"
             )
             figure = self._figure(variant, kind)
@@ -233,7 +233,7 @@ class _Fitting:
         if kind == "stock":
             arena = arena_in(data, self.limits.target)[1]
             return VariantOutcome(variant, kind, arena.arena, len(data), arena.bound)
-        planned = PlanningSession(data, self.stop, self.say).plan(self._options(kind)).file
+        planned = PlanningSession(data, self.stop, self.on_progress).plan(self._options(kind)).file
         figure = _figure_of(variant, kind, planned)
         if can_be_lean(self.limits.target):
             lean = self._when_lean(figure, planned)

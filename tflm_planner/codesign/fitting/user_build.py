@@ -38,7 +38,7 @@ def user_variants(
     spec: str,
     grid: Grid,
     target: Target,
-    say: Callable[[str], None],
+    on_progress: Callable[[str], None],
     convert: Convert | None = None,
 ) -> list[Variant]:
     """All variants that a user's function makes, sorted by multiplications, most first. convert:
@@ -55,7 +55,7 @@ def user_variants(
         for resolution in grid.resolutions:
             for width in grid.widths or (1.0,):
                 label = f"{name}_{width:g}_{resolution}" + f"_d{depth}" * bool(depth)
-                say(f"building {label}")
+                on_progress(f"building {label}")
                 try:
                     data = convert(function(resolution, width, depth))
                 except Exception as error:  # whatever a user's code raises

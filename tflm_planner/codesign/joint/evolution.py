@@ -117,7 +117,9 @@ class Judge:
         return None if text is None else MemoryVerdict(**json.loads(text))
 
 
-def search(judging: Judge, score: Score, options: EvolutionOptions, say: Progress) -> SearchHistory:
+def search(
+    judging: Judge, score: Score, options: EvolutionOptions, on_progress: Progress
+) -> SearchHistory:
     """Draw, judge and score networks until as many were drawn, or scored, as `options` allows."""
     random = np.random.default_rng(options.seed)
     history, accuracies = SearchHistory(), dict[Genes, DrawnNetwork]()
@@ -139,7 +141,7 @@ def search(judging: Judge, score: Score, options: EvolutionOptions, say: Progres
                 return history
         best = history.scored[:1]
         words = f"best {best[0].accuracy:.3f}" if best else "none fits yet"
-        say(f"{len(history.candidates)} of {options.drawn} networks drawn: {words}")
+        on_progress(f"{len(history.candidates)} of {options.drawn} networks drawn: {words}")
     return history
 
 

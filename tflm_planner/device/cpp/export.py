@@ -21,7 +21,7 @@ from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.report.text.arena import margin_remarks
 from tflm_planner.report.text.bounds import hedge, meaning
-from tflm_planner.report.text.report import safe_text
+from tflm_planner.report.text.safe import safe_text
 from tflm_planner.support.errors import ModelError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena

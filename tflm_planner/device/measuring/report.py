@@ -18,7 +18,8 @@ from tflm_planner.device.measuring.measurement import Measurement, OperatorTime,
 from tflm_planner.report import page
 from tflm_planner.report.page import Column, Row, Table, pairs
 from tflm_planner.report.text.bounds import hedge
-from tflm_planner.report.text.report import safe_text, shorten
+from tflm_planner.report.text.safe import safe_text
+from tflm_planner.report.text.words import shorten
 from tflm_planner.support.documents import plain, view
 
 _NAME, _SHOWN = 60, 12

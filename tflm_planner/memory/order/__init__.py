@@ -15,13 +15,13 @@ This package knows a DAG and bytes. It must not know TFLite.
 from tflm_planner.memory.order.baselines import file_order, reverse_post_order
 from tflm_planner.memory.order.dag import Absorb, Dag, Node, is_valid, peak
 from tflm_planner.memory.order.segments import peak_lower_bound
-from tflm_planner.memory.order.solve import Method, OrderProgress, OrderResult, best_order
+from tflm_planner.memory.order.solve import OrderMethod, OrderProgress, OrderResult, best_order
 
 __all__ = [
     "Absorb",
     "Dag",
-    "Method",
     "Node",
+    "OrderMethod",
     "OrderProgress",
     "OrderResult",
     "best_order",

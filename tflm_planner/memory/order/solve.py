@@ -22,7 +22,7 @@ from tflm_planner.memory.order.fusing import BitGraph
 from tflm_planner.memory.order.segments import bound_of, live_at_boundaries, segments
 from tflm_planner.support.stopping import Stop
 
-Method = Literal["best", "file", "rpo", "beam", "exact"]
+OrderMethod = Literal["best", "file", "rpo", "beam", "exact"]
 OrderProgress = Callable[[int, int], None]
 """Called with (smallest peak so far, lower bound), both in bytes and for the whole graph."""
 
@@ -44,7 +44,7 @@ class OrderResult:
 def best_order(
     dag: Dag,
     *,
-    method: Method = "best",
+    method: OrderMethod = "best",
     stop: Stop | None = None,
     seed: int = 0,
     budget: OrderBudget = DEFAULT_ORDER_BUDGET,
@@ -60,7 +60,7 @@ def best_order(
 
     Raises ValueError when the graph is invalid (see `Dag.of`) or the method is unknown.
     """
-    if method not in get_args(Method):
+    if method not in get_args(OrderMethod):
         raise ValueError(f"no method {method!r}: choose best, file, rpo, beam or exact")
     states = budget.exact_segment_states if method == "exact" else budget.segment_states
     allowance = _Allowance(budget, states, budget.full_budget_segments * states)

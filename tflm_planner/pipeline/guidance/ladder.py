@@ -98,7 +98,7 @@ def ladder(parts: LadderParts) -> tuple[Rung, ...]:
     """The rungs, the original first. After Ctrl-C, those that were found by then."""
     rungs: list[Rung] = []
     try:
-        with parts.stop.after_proof():
+        with parts.stop.skippable():
             for rung in _rungs(parts):
                 rungs.append(rung)
     except KeyboardInterrupt:

@@ -30,7 +30,7 @@ from tflm_planner.report.document import (
     Rung,
     SmallerFile,
 )
-from tflm_planner.report.text.report import count
+from tflm_planner.report.text.words import count
 from tflm_planner.support.stopping import Stop
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.uncertainty import bound_of

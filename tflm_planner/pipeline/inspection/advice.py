@@ -13,7 +13,7 @@ from tflm_planner.pipeline.inspection.inspect_model import Inspection
 from tflm_planner.report.document import MapBlock, MemoryMap
 from tflm_planner.report.peak import covered_bytes, live_at, parts_of
 from tflm_planner.report.text.bounds import figure
-from tflm_planner.report.text.report import shorten
+from tflm_planner.report.text.words import shorten
 from tflm_planner.tflm.arena.predict import Arena
 
 _MOST_BUFFERS_NAMED = 3

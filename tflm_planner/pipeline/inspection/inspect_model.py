@@ -12,6 +12,7 @@ from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.inspection.arenas import usable_plan, with_faults
 from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
+from tflm_planner.report.text.bounds import figure
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import (
@@ -37,6 +38,11 @@ class Inspection:
     host: HostRuntime
     limits: HeadLimits
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        operators = sum(len(graph.ops) for graph in self.model.graphs)
+        needs = figure(self.arena.arena, self.arena.bound)
+        return f"<Inspection: {operators} operators, arena {needs}>"
 
 
 def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False) -> Inspection:

@@ -40,7 +40,7 @@ from tflm_planner.transforms.reorder import (
     OrderSearch,
     Reorder,
 )
-from tflm_planner.transforms.schedules import SCHEDULE_STATES, quick_order
+from tflm_planner.transforms.schedules import ORDER_STATES, quick_order
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def find_orders(
         return best_order(dag, method=options.order, stop=stop, seed=options.seed)
 
     if options.recipe is not None and options.order == "best":
-        quick = quick or quick_order("best", SCHEDULE_STATES)
+        quick = quick or quick_order("best", ORDER_STATES)
     reordering = Reorder(
         quick or find, options.kernels.scratch_of, options.input_overlaps_of, graph_problems or {}
     )

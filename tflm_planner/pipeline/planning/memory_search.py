@@ -141,7 +141,7 @@ def _better(first: MemoryPlan, second: MemoryPlan, options: MemoryOptions) -> Me
 
 def _by_recipe(unordered: _Unordered, options: MemoryOptions, recipe: PlanRecipe) -> MemoryPlan:
     """The plan that a recipe describes."""
-    ordered = unordered.ordered(options, quick_order(recipe.schedule))
+    ordered = unordered.ordered(options, quick_order(recipe.order))
     return plan_quickly(
         ordered.model, options, ordered.order, unordered.notes, recipe.effort.rounds
     )

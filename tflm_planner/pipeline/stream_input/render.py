@@ -15,8 +15,9 @@ from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.report.json import streamed as types
 from tflm_planner.report.json.common import SCHEMA_VERSION
 from tflm_planner.report.text.bounds import figure, long_figure
-from tflm_planner.report.text.report import check_sentence, count, sentence_of_terms
+from tflm_planner.report.text.report import check_sentence, sentence_of_terms
 from tflm_planner.report.text.safe import cannot_run_lines, safe_text
+from tflm_planner.report.text.words import count
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import REASON_TEXTS, Reason

@@ -280,6 +280,9 @@ def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
             "rows can come for one only"
         )
+    last = len(model.main.ops) - 1
+    if options.end is not None and 0 <= last < options.end:
+        raise UsageError(f"--end {options.end}: there are operators 0 to {last}")
     target = options.target
     pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from tflm_planner.report.svg import shapes
 from tflm_planner.report.text.bounds import figure
-from tflm_planner.report.text.report import shorten
+from tflm_planner.report.text.words import shorten
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena
 

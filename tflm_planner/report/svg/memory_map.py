@@ -26,7 +26,7 @@ from tflm_planner.report.svg import shapes
 from tflm_planner.report.svg.map_legend import legend, legend_rows, legend_width
 from tflm_planner.report.svg.map_overlaps import shared_parts, views_among
 from tflm_planner.report.text.bounds import long_figure
-from tflm_planner.report.text.report import shorten
+from tflm_planner.report.text.words import shorten
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.uncertainty import may_need_more
 

@@ -25,7 +25,7 @@ from tflm_planner.report.document import ParetoFront, ParetoPoint
 from tflm_planner.report.svg import shapes
 from tflm_planner.report.text.bounds import long_figure
 from tflm_planner.report.text.pareto import point_words, slowdown_text
-from tflm_planner.report.text.report import shorten
+from tflm_planner.report.text.words import shorten
 from tflm_planner.tflm.arena.uncertainty import may_need_more
 
 WIDTH, HEIGHT = 1000, 420

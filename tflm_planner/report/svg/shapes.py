@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from tflm_planner.report.text.report import safe_text
+from tflm_planner.report.text.safe import safe_text
 
 CHARACTER = 0.56
 """Mean width of a character, relative to the font size."""

@@ -16,7 +16,7 @@ from itertools import count, islice
 from string import ascii_uppercase
 
 from tflm_planner.model.ir import Graph, Op, Tensor
-from tflm_planner.report.text.report import shorten
+from tflm_planner.report.text.words import shorten
 from tflm_planner.transforms.axis_graph import (
     REDUCE,
     Axis,

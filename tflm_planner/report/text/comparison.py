@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.fit import LABELS
-from tflm_planner.report.text.report import count
 from tflm_planner.report.text.safe import safe_text
+from tflm_planner.report.text.words import count
 from tflm_planner.tflm.targets import Board
 
 _GAP = "  "

@@ -13,15 +13,9 @@ from tflm_planner.report.document import HeadLimits, MapStep, MemoryMap
 from tflm_planner.report.peak import peak_parts
 from tflm_planner.report.text.bars import CELLS, bars
 from tflm_planner.report.text.bounds import long_figure
-from tflm_planner.report.text.report import (
-    display_width,
-    encodable,
-    limit_rows,
-    percent,
-    safe_text,
-    shorten,
-)
-from tflm_planner.report.text.safe import cannot_run_lines
+from tflm_planner.report.text.report import limit_rows
+from tflm_planner.report.text.safe import cannot_run_lines, safe_text
+from tflm_planner.report.text.words import display_width, encodable, percent, shorten
 
 _PEAK_TENSORS_SHOWN = 16
 

@@ -1,15 +1,13 @@
 """Renders a report as plain text for a terminal.
 
 It must not know colours, terminals or files: it returns a string. Names come from a model that
-someone else made: only printable characters of them reach the terminal (see `safe_text`, which the
-other renderings use too).
+someone else made: only printable characters of them reach the terminal (`safe_text`).
 """
 
 from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -24,6 +22,7 @@ from tflm_planner.report.text.bounds import long_figure, meaning
 from tflm_planner.report.text.fit import ladder_rows, next_line, paste_lines, verdict_line
 from tflm_planner.report.text.pareto import front_rows
 from tflm_planner.report.text.safe import safe_text
+from tflm_planner.report.text.words import count, display_width, encodable, percent, shorten
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
-_NAME_LIMIT = 4096
 _LABEL = 13
 _RUNG = 18
 """Width of the labels of the ladder."""
@@ -42,40 +40,6 @@ _MOST_LINES = 4
 """The most lines of one text."""
 HERE = "TFLM here"
 """The label of rows about TFLM on this machine, which is another target than the report's."""
-
-
-def display_width(text: str) -> int:
-    """Terminal cells that `text` takes: wide East Asian characters take two, combining marks
-    none."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells(c) for c in text)
-
-
-def shorten(text: str, width: int) -> str:
-    """Safe `text` in at most `width` cells. The middle of a longer text is replaced by "..".
-
-    Both ends of a tensor name are informative: the block in which it is, and what it is there.
-    """
-    if len(text) > _NAME_LIMIT:
-        text = text[: _NAME_LIMIT // 2] + text[-_NAME_LIMIT // 2 :]
-    text = safe_text(text)
-    if display_width(text) <= width:
-        return text
-    if width <= 2:
-        return "."[:width] * width
-    tail = (width - 2) // 2
-    return _take(text, width - 2 - tail) + ".." + _take(text[::-1], tail)[::-1]
-
-
-def percent(part: int, whole: int) -> str:
-    """`part` of `whole` in percent with one decimal; 0 if `whole` is 0."""
-    return f"{100 * part / whole if whole else 0.0:.1f} %"
-
-
-def count(number: int, one: str, many: str) -> str:
-    """`number` with its noun in singular or plural."""
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ...]:
@@ -323,27 +287,3 @@ def _row(label: str, text: str, width: int) -> list[str]:
     even = text.isascii() or display_width(text) == len(text)
     lines = textwrap.wrap(text, room) if even else [shorten(text, room)]
     return [f"  {label if i == 0 else '':<{_LABEL}}{line}" for i, line in enumerate(lines)]
-
-
-def _take(text: str, width: int) -> str:
-    """The longest start of `text` of at most `width` cells."""
-    used = 0
-    for i, c in enumerate(text):
-        used += _cells(c)
-        if used > width:
-            return text[:i]
-    return text
-
-
-def _cells(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def encodable(text: str, encoding: str) -> str:
-    """`text` with characters that `encoding` cannot represent written as backslash escapes."""
-    try:
-        return text.encode(encoding, "backslashreplace").decode(encoding)
-    except LookupError:
-        return text.encode("ascii", "backslashreplace").decode("ascii")

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tflm_planner.support.units import ALIGNMENT
 
 
-def smallest(needs: list[int]) -> tuple[int, int]:
-    """The smallest size, and the bytes to add so that any start address works.
+def smallest_arena(needs: list[int]) -> tuple[int, int]:
+    """The smallest size of an arena, and the bytes to add so that any start address works.
 
     `needs[r]`: the minimum for an arena whose size is r modulo 16.
     """
@@ -31,20 +32,51 @@ def smallest(needs: list[int]) -> tuple[int, int]:
     return low, high - low
 
 
+class Piece(NamedTuple):
+    """Persistent memory that was allocated."""
+
+    kind: int
+    """Its class, counted from 0."""
+    size: int
+    """Bytes."""
+    alignment: int
+    """Its address is a multiple of this."""
+
+
+class Floor(NamedTuple):
+    """What the tail must not reach at some moment."""
+
+    pieces: int
+    """The number of pieces allocated before."""
+    above: int
+    """Bytes above the arena's start."""
+    is_aligned: bool
+    """Whether the lower end of the tail is aligned down to 16."""
+
+
 @dataclass(slots=True)
-class Log:
-    """The allocations of one run, and what each moment needs.
+class AllocationLog:
+    """The allocations of one run, in order, and what each moment needs."""
 
-    pieces: (class, size, alignment) of persistent memory, in order. floors: (number of pieces
-    allocated before, bytes above the arena's start, whether the tail is aligned down to 16).
-    """
-
-    pieces: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    floors: list[tuple[int, int, bool]] = field(default_factory=list[tuple[int, int, bool]])
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    floors: list[Floor] = field(default_factory=list[Floor])
     planning_temp: int = 0
     prepare_temp: int = 0
     need_plan: int = 0
     need_prepare: int = 0
+
+    def add(self, kind: int, size: int, alignment: int) -> None:
+        """Log a piece of persistent memory."""
+        self.pieces.append(Piece(kind, size, alignment))
+
+    def add_floor(self, above: int, *, is_aligned: bool = False) -> None:
+        """Log that the tail must now not reach `above` bytes above the arena's start."""
+        self.floors.append(Floor(len(self.pieces), above, is_aligned))
+
+    @property
+    def highest_floor(self) -> int:
+        """The most bytes above the arena's start that the tail must not reach."""
+        return max(floor.above for floor in self.floors)
 
     def extents(self, residue: int = 0) -> Iterator[int]:
         """Bytes of tail after each piece, for an arena of this size modulo 16."""
@@ -57,19 +89,19 @@ class Log:
         """Bytes of tail by class (there are `count` classes), and in total, for an arena whose size
         is a multiple of 16."""
         parts, before = [0] * count, 0
-        for (part, _, _), extent in zip(self.pieces, self.extents(), strict=True):
-            parts[part] += extent - before
+        for piece, extent in zip(self.pieces, self.extents(), strict=True):
+            parts[piece.kind] += extent - before
             before = extent
         return parts, before
 
     def needs(self) -> list[int]:
         """The smallest arena for each size modulo 16."""
         extents = [0, *self.extents()]
-        floor_needs = [self._floor_need(f, extents[f[0]], 0) for f in self.floors]
+        floor_needs = [_floor_need(floor, extents[floor.pieces], 0) for floor in self.floors]
         later = [0] * (len(floor_needs) + 1)
         for i in range(len(floor_needs) - 1, -1, -1):
             later[i] = max(floor_needs[i], later[i + 1])
-        first_replay = FirstReplay(extents, floor_needs, later, [f[0] for f in self.floors])
+        first_replay = FirstReplay(extents, later)
         return [later[0], *(self._need(residue, first_replay) for residue in range(1, ALIGNMENT))]
 
     def _need(self, residue: int, first_replay: FirstReplay) -> int:
@@ -84,25 +116,22 @@ class Log:
             if (position + first_replay.extents[count]) % ALIGNMENT == 0 and count:
                 shift = extent - first_replay.extents[count]
                 return max(worst, first_replay.later[floor] + shift)
-            while floor < len(self.floors) and self.floors[floor][0] == count:
-                worst = max(worst, self._floor_need(self.floors[floor], extent, residue))
+            while floor < len(self.floors) and self.floors[floor].pieces == count:
+                worst = max(worst, _floor_need(self.floors[floor], extent, residue))
                 floor += 1
         return worst
-
-    @staticmethod
-    def _floor_need(floor: tuple[int, int, bool], extent: int, residue: int) -> int:
-        _, above, aligned = floor
-        if not aligned:
-            return above + extent
-        return above + extent + (residue - extent) % ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
 class FirstReplay:
-    """The replay for residue 0: the tail after each piece, the need of each floor, the largest need
-    from each floor on, and the number of pieces before each floor."""
+    """The replay for residue 0: the tail after each piece, and the largest need from each floor
+    on."""
 
     extents: list[int]
-    first: list[int]
     later: list[int]
-    made: list[int]
+
+
+def _floor_need(floor: Floor, extent: int, residue: int) -> int:
+    """The smallest arena with this floor and this tail, for a size of `residue` modulo 16."""
+    below_tail = (residue - extent) % ALIGNMENT if floor.is_aligned else 0
+    return floor.above + extent + below_tail

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm import greedy
-from tflm_planner.tflm.arena.allocation_log import Log
+from tflm_planner.tflm.arena.allocation_log import AllocationLog
 from tflm_planner.tflm.arena.struct_sizes import StructSizes, struct_sizes
 from tflm_planner.tflm.arena.uncertainty import (
     Uncertainty,
@@ -41,7 +41,7 @@ PARTS = (
     "scratch_handles", "plan", "variables", "io_tensors", "resource_vars",
 )  # fmt: skip
 """Classes of persistent memory."""
-FIXED, _SUBGRAPHS, _NODES, _EVAL, _BUILTIN, _INIT, _PREPARE, _HANDLES, _, _VARIABLES, _IO, _RESOURCES = range(12)  # noqa: E501  # fmt: skip
+_FIXED, _SUBGRAPHS, _NODES, _EVAL, _BUILTIN, _INIT, _PREPARE, _HANDLES, _, _VARIABLES, _IO, _RESOURCES = range(12)  # noqa: E501  # fmt: skip
 _SPARE_REQUESTS = 12
 """Number of scratch requests for which TFLM always reserves memory (kMaxScratchBuffersPerOp)."""
 
@@ -150,18 +150,21 @@ class AllocationReplay:
 
     # --- all of it ------------------------------------------------------------------------
 
-    def run(self, head: int) -> Log:
-        """Every allocation of AllocateTensors, in order."""
-        log = Log()
-        self.begin(log)
+    def run(self, head: int, *, apart: bool = False) -> AllocationLog:
+        """Every allocation of AllocateTensors, in order. apart: whether persistent and other memory
+        have separate arenas."""
+        log = AllocationLog()
+        self.begin(log, apart=apart)
         self.continue_with(log, head)
         return log
 
-    def begin(self, log: Log) -> None:
-        """Log the allocations of the allocator itself, which several models may share."""
-        log.pieces += [(FIXED, size, self._layout.pointer) for size in self._layout.fixed]
+    def begin(self, log: AllocationLog, *, apart: bool = False) -> None:
+        """Log the allocations of the allocator itself, which several models may share. apart: as in
+        `run`."""
+        for size in self._layout.fixed_apart if apart else self._layout.fixed:
+            log.add(_FIXED, size, self._layout.pointer)
 
-    def continue_with(self, log: Log, head: int, before: int = 0) -> None:
+    def continue_with(self, log: AllocationLog, head: int, before: int = 0) -> None:
         """Log every allocation of AllocateTensors after those in `log`. head: bytes of the head in
         the end; before: bytes of the head of the earlier models."""
         self._start(log, before)
@@ -171,31 +174,31 @@ class AllocationReplay:
         requests = self._request_bytes(count)
         if count:
             pointer = self._layout.pointer
-            log.pieces.append((_HANDLES, pointer * count, pointer))
-            log.floors.append((len(log.pieces), requests, False))
+            log.add(_HANDLES, pointer * count, pointer)
+            log.add_floor(requests)
         self._plan(log, requests, count)
-        log.floors.append((len(log.pieces), head, False))
+        log.add_floor(head)
         self._inputs_and_outputs(log)
-        log.floors.append((len(log.pieces), head, False))
+        log.add_floor(head)
 
     def _request_bytes(self, count: int) -> int:
         return self._layout.scratch_request * (count + _SPARE_REQUESTS)
 
-    def _start(self, log: Log, before: int) -> None:
+    def _start(self, log: AllocationLog, before: int) -> None:
         sizes, pointer, model = self._layout, self._layout.pointer, self._model
         handles = self.resource_variables()
         if handles and not self._variables_apart:
-            log.pieces += [
-                (_RESOURCES, sizes.resource_variables, ALIGNMENT),
-                (_RESOURCES, sizes.resource_variable * handles, ALIGNMENT),
-            ]
-        log.pieces.append((_SUBGRAPHS, sizes.builtin_allocator, pointer))
+            log.add(_RESOURCES, sizes.resource_variables, ALIGNMENT)
+            log.add(_RESOURCES, sizes.resource_variable * handles, ALIGNMENT)
+        log.add(_SUBGRAPHS, sizes.builtin_allocator, pointer)
         if before:  # only now is the head set to the list of scratch requests
-            log.floors.append((len(log.pieces), before, False))
-        log.pieces.append((_SUBGRAPHS, sizes.subgraph * len(model.graphs), pointer))
-        log.pieces += [(_EVAL, sizes.eval_tensor * len(g.tensors), pointer) for g in model.graphs]
-        log.pieces += [(_NODES, sizes.node * len(g.ops), pointer) for g in model.graphs]
-        log.floors.append((len(log.pieces), self._request_bytes(0), False))
+            log.add_floor(before)
+        log.add(_SUBGRAPHS, sizes.subgraph * len(model.graphs), pointer)
+        for graph in model.graphs:
+            log.add(_EVAL, sizes.eval_tensor * len(graph.tensors), pointer)
+        for graph in model.graphs:
+            log.add(_NODES, sizes.node * len(graph.ops), pointer)
+        log.add_floor(self._request_bytes(0))
 
     def resource_variables(self) -> int:
         """The number of resource variables for which the application reserves memory. The wheel
@@ -204,11 +207,15 @@ class AllocationReplay:
         names = [op.options.variable[1] for op in self._ops if op.kind == "VAR_HANDLE"]
         return len(set(names)) if self._target.recording else len(names)
 
-    def _parse(self, log: Log) -> None:
-        log.pieces += [(_BUILTIN, *c.builtin) for c in self._costs if c.builtin is not None]
+    def _parse(self, log: AllocationLog) -> None:
+        for cost in self._costs:
+            if cost.builtin is not None:
+                log.add(_BUILTIN, *cost.builtin)
 
-    def _init_and_prepare(self, log: Log) -> None:
-        log.pieces += [(_INIT, size, ALIGNMENT) for c in self._costs for size in c.init]
+    def _init_and_prepare(self, log: AllocationLog) -> None:
+        for cost in self._costs:
+            for size in cost.init:
+                log.add(_INIT, size, ALIGNMENT)
         count, assigned = 0, _AssignedVariables(self._model)
         extents: list[tuple[int, int]] = []
         for op, cost, scratch in zip(self._ops, self._costs, self._requests, strict=True):
@@ -220,7 +227,7 @@ class AllocationReplay:
             )
             top = self._prepare(log, steps, self._request_bytes(count))
             count += len(scratch)
-            log.floors.append((len(log.pieces), self._request_bytes(count), False))
+            log.add_floor(self._request_bytes(count))
             # The next operator's requests must also fit.
             extents.append((len(log.pieces), max(top, self._request_bytes(count))))
         tails = [0, *log.extents()]
@@ -228,24 +235,24 @@ class AllocationReplay:
             ((tails[allocated] + top, top) for allocated, top in extents), default=(0, 0)
         )
 
-    def _prepare(self, log: Log, steps: Sequence[PrepareStep], base: int) -> int:
+    def _prepare(self, log: AllocationLog, steps: Sequence[PrepareStep], base: int) -> int:
         """Log one operator's Prepare above `base`. Returns the temporary memory in use at its
         end."""
         fetched: list[_Fetched] = []
         top = base
         for i, step in enumerate(steps):
             if isinstance(step, PersistentAllocation):
-                log.pieces.append((_PREPARE, step.size, ALIGNMENT))
+                log.add(_PREPARE, step.size, ALIGNMENT)
                 in_use = fetched[: step.used]
                 kept_top = in_use[-1].kept_end(step.keeps, self._target) if in_use else base
-                log.floors.append((len(log.pieces), kept_top, False))
+                log.add_floor(kept_top)
                 continue
             fetched.append(self._fetch(top, step))
             top = fetched[-1].top
             if i + 1 == len(steps) or isinstance(
                 steps[i + 1], PersistentAllocation
             ):  # after the last of several fetches
-                log.floors.append((len(log.pieces), top, False))
+                log.add_floor(top)
         return top
 
     def _fetch(self, top: int, step: TempBuffer | Tensor) -> _Fetched:
@@ -266,22 +273,22 @@ class AllocationReplay:
         top = start + sizes.quantization + 4 + 4 * channels
         return _Fetched(pointers, pointers, pointers + 4, top)
 
-    def _plan(self, log: Log, top: int, count: int) -> None:
+    def _plan(self, log: AllocationLog, top: int, count: int) -> None:
         """Log CommitStaticMemoryPlan: its own structures, then those of the planner."""
         sizes, pointer = self._layout, self._layout.pointer
         tensors = sum(len(g.tensors) for g in self._model.graphs)
         top = align_up(top, pointer) + pointer * len(self._model.graphs)
         top = align_up(top, pointer) + sizes.allocation_info * (tensors + count)
-        log.floors.append((len(log.pieces), top, False))
+        log.add_floor(top)
         self._variables(log)
-        log.floors.append((len(log.pieces), top, False))
+        log.add_floor(top)
         placed = len(self._timeline.planned) + len(self.planned_variables()) + count
         log.planning_temp = align_up(top) + sizes.planner_buffer * placed
         *_, tail = (0, *log.extents())
         log.need_plan = log.planning_temp + tail
-        log.floors.append((len(log.pieces), log.planning_temp, True))
+        log.add_floor(log.planning_temp, is_aligned=True)
 
-    def _variables(self, log: Log) -> None:
+    def _variables(self, log: AllocationLog) -> None:
         """Log the variables: they go to the tail unless the plan places them. TFLM looks a variable
         up by its index within its own sub-graph, but in a list that covers all sub-graphs."""
         all_tensors = list(self._model.tensors())
@@ -290,23 +297,23 @@ class AllocationReplay:
                 if not tensor.is_variable:
                     continue
                 if all_tensors[index] not in self._offsets:
-                    log.pieces.append((_VARIABLES, tensor.nbytes, ALIGNMENT))
+                    log.add(_VARIABLES, tensor.nbytes, ALIGNMENT)
                 elif all_tensors[index] is not tensor and tensor not in self._offsets:
                     self._unplaced.append(
                         f"variable {tensor.name!r} gets no memory: TFLM confuses it with "
                         f"{all_tensors[index].name!r} of the first sub-graph, which the plan places"
                     )
 
-    def _inputs_and_outputs(self, log: Log) -> None:
+    def _inputs_and_outputs(self, log: AllocationLog) -> None:
         sizes, pointer = self._layout, self._layout.pointer
         for tensors in (self._model.main.inputs, self._model.main.outputs):
-            log.pieces.append((_IO, pointer * len(tensors), ALIGNMENT))
+            log.add(_IO, pointer * len(tensors), ALIGNMENT)
             for tensor in tensors:
-                log.pieces.append((_IO, sizes.tensor, pointer))
+                log.add(_IO, sizes.tensor, pointer)
                 channels = scale_count_of(tensor)
                 if channels:
-                    log.pieces.append((_IO, sizes.quantization, pointer))
-                    log.pieces.append((_IO, 4 + 4 * channels, 4))
+                    log.add(_IO, sizes.quantization, pointer)
+                    log.add(_IO, 4 + 4 * channels, 4)
 
 
 class _AssignedVariables:

@@ -18,9 +18,8 @@ from typing import NamedTuple
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.support.errors import ModelError
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.arena import allocation_log as ledger
-from tflm_planner.tflm.arena.allocation_replay import FIXED, PARTS, AllocationReplay, ScratchUse
-from tflm_planner.tflm.arena.struct_sizes import struct_sizes
+from tflm_planner.tflm.arena.allocation_log import AllocationLog, smallest_arena
+from tflm_planner.tflm.arena.allocation_replay import PARTS, AllocationReplay, ScratchUse
 from tflm_planner.tflm.arena.uncertainty import (
     BoundKind,
     Uncertainty,
@@ -117,7 +116,7 @@ def arena_of(
     head, placed = replay.head()
     log = replay.run(head)
     needs = log.needs()
-    smallest, slack = ledger.smallest(needs)
+    smallest, slack = smallest_arena(needs)
     parts, tail = log.tail_parts(len(PARTS))
     doubts = replay.uncertainties()
     return Arena(
@@ -153,7 +152,7 @@ def arena_bytes_of(
     replay = AllocationReplay(model, target, offsets or {})
     head, _ = replay.head()
     log = replay.run(head)
-    smallest, _ = ledger.smallest(log.needs())
+    smallest, _ = smallest_arena(log.needs())
     *_, tail = log.extents()
     return ArenaBytes(head, tail, smallest)
 
@@ -202,7 +201,7 @@ def common_arena(
     Every AllocateTensors and every Invoke overwrites the heads of the other models, so only what
     lies in the tail is preserved. Raises ModelError if a plan places a variable in the head.
     """
-    log, head = ledger.Log(), 0
+    log, head = AllocationLog(), 0
     ends: list[int] = []
     variables: list[int] = []
     doubts: list[Uncertainty] = []
@@ -221,7 +220,7 @@ def common_arena(
         ends.append(log.tail_parts(len(PARTS))[1])
         variables.append(replay.resource_variables())
         doubts += replay.uncertainties()
-    smallest, slack = ledger.smallest(log.needs())
+    smallest, slack = smallest_arena(log.needs())
     tails = tuple(end - start for start, end in pairwise([0, *ends]))
     return CommonArena(
         arena=smallest,
@@ -248,11 +247,9 @@ def split_arena(
 ) -> SplitArena:
     """The arena that `arena_of` predicts, split into persistent memory and the rest."""
     replay = AllocationReplay(model, target, offsets or {})
-    log = replay.run(replay.head()[0])
-    pointer, sizes = struct_sizes(target).pointer, struct_sizes(target).fixed_apart
-    log.pieces[: len(struct_sizes(target).fixed)] = [(FIXED, size, pointer) for size in sizes]
+    log = replay.run(replay.head()[0], apart=True)
     *_, tail = log.extents()
-    return SplitArena(align_up(tail), align_up(max(above for _, above, _ in log.floors)))
+    return SplitArena(align_up(tail), align_up(log.highest_floor))
 
 
 __all__ = [

@@ -58,8 +58,9 @@ class Uncertainty:
 def bound_of(uncertainties: Iterable[Uncertainty]) -> BoundKind:
     """How certain a figure is under all these doubts."""
     given = {uncertainty.bound for uncertainty in uncertainties}
-    bounds: list[BoundKind] = ["about", "at least", "enough"]
-    return next((bound for bound in bounds if bound in given), "exact")
+    if "about" in given:
+        return "about"
+    return "at least" if "at least" in given else "enough" if given else "exact"
 
 
 def may_need_more(bound: BoundKind) -> bool:

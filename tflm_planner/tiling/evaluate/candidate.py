@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tflm_planner.memory.order import OrderMethod
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.tilings import Region, Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
-from tflm_planner.transforms.schedules import Effort, PlanRecipe, Schedule
+from tflm_planner.transforms.schedules import Effort, PlanRecipe
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -24,7 +25,7 @@ class Candidate:
     """The running order of the given operators before tiling; None for the order as given."""
     effort: Effort = Effort.FIRST_FITS
     """How much effort to spend on a plan."""
-    tile_order: Schedule = "file"
+    tile_order: OrderMethod = "file"
     """The order of the operators after tiling: as tiles are made, in reverse post-order, or the
     result of a short search."""
     respell: int | None = None

@@ -32,7 +32,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.reorder import OrderProblem, Reorder
-from tflm_planner.transforms.schedules import SCHEDULE_STATES, quick_order
+from tflm_planner.transforms.schedules import ORDER_STATES, quick_order
 
 
 @dataclass(frozen=True)
@@ -161,5 +161,5 @@ def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
     copied = clone(model)
     position = {op: i for i, op in enumerate(copied.main.ops)}
     rules = options.kernels.scratch_of, options.input_overlaps_of
-    Reorder(quick_order("best", SCHEDULE_STATES), *rules).results(copied)
+    Reorder(quick_order("best", ORDER_STATES), *rules).results(copied)
     return tuple(position[op] for op in copied.main.ops)

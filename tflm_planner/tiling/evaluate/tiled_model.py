@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tflm_planner.memory.order import OrderMethod
 from tflm_planner.model.check import check
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
@@ -16,7 +17,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.dialect import Crop
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.reorder import Reorder
-from tflm_planner.transforms.schedules import Schedule, quick_order
+from tflm_planner.transforms.schedules import quick_order
 from tflm_planner.transforms.spelling import SPELLABLE, Respell, Spelling
 
 GraphOrders = tuple[tuple[int, ...], ...]
@@ -79,7 +80,7 @@ class TiledModel:
         return copied
 
     def reorder(
-        self, tile_order: Schedule, known: GraphOrders | None, options: TilingOptions
+        self, tile_order: OrderMethod, known: GraphOrders | None, options: TilingOptions
     ) -> GraphOrders:
         """Order the operators of all graphs; returns the orders. known: the orders, if an equal
         model was ordered before."""
@@ -100,7 +101,7 @@ class TiledFamily:
 
     def __init__(self, tiled: TiledModel) -> None:
         self._tiled = tiled
-        self._orders: dict[Schedule, GraphOrders] = {}
+        self._orders: dict[OrderMethod, GraphOrders] = {}
 
     @staticmethod
     def of(model: Model, candidate: Candidate, options: TilingOptions) -> TiledFamily | None:
@@ -114,7 +115,7 @@ class TiledFamily:
         return sum(len(graph.ops) for graph in self._tiled.model.graphs)
 
     def in_order(
-        self, tile_order: Schedule, options: TilingOptions
+        self, tile_order: OrderMethod, options: TilingOptions
     ) -> tuple[TiledModel, GraphOrders]:
         """A copy of the model in an order, and that order."""
         copied = self._tiled.copy()
