@@ -2,7 +2,7 @@
 
     FITS Arduino Nano 33 BLE (nRF52840): arena 82,280 of 262,144 B SRAM, file 299,312 of ...
     DOES NOT FIT in 50,000 B: arena 57,464 B, 7,464 B too much
-    NOT KNOWN TO FIT ...: at least ...
+    NOT KNOWN TO FIT ...: at least ..., or about ...
 
 It must not know colours, terminals or files. Names come from a model that someone else made.
 """
@@ -37,9 +37,15 @@ def verdict_line(report: Report) -> str:
     if report.arena_limit is None:
         return f"{_sizes(report)}; --target BOARD or --budget BYTES says whether it fits"
     if not report.may_fit:
-        return f"DOES NOT FIT {_where(report)}: {'; '.join(_misses(report))}"
+        word = "NOT KNOWN TO FIT" if _is_in_doubt(report) else "DOES NOT FIT"
+        return f"{word} {_where(report)}: {'; '.join(_misses(report))}"
     word = "FITS" if report.fits else "NOT KNOWN TO FIT"
     return f"{word} {_where(report)}: {', '.join(_shares(report))}"
+
+
+def _is_in_doubt(report: Report) -> bool:
+    """Whether a board may need so much less than predicted that the model fits after all."""
+    return report.within_flash and report.after.arena.bound == "about"
 
 
 def is_good(report: Report) -> bool | None:
@@ -126,9 +132,11 @@ def _next_beside_ladder(report: Report, limit: int) -> str:
     tried = [rung.arena for rung in report.ladder if rung.command and rung.arena is not None]
     none = "no further step is known that would fit"
     if tried:
-        none = f"no step below fits; the least is {min(tried):,} B"
+        none = f"no step below fits; the least is {figure(min(tried), report.after.arena.bound)}"
     if report.stopped is not None:
         return f"{none}; the search was ended early: let it run to its end"
+    if _is_in_doubt(report):
+        return f"{none}, but that is not known: {report.after.arena.uncertainties[0].words}"
     return f"{none}: a smaller model is needed"
 
 
