@@ -6,7 +6,7 @@ It must not know files: the caller dumps the result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
@@ -21,8 +21,10 @@ from tflm_planner.support.documents import plain, view
 from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
 from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tflm.targets import Target
-from tflm_planner.verification import Equality
 from tflm_planner.verification.planned import PlanVerdict
+
+if TYPE_CHECKING:
+    from tflm_planner.verification import Equality  # which needs numpy
 
 JsonObject = dict[str, Any]
 
