@@ -16,15 +16,22 @@ import pytest
 
 from tests.jobs.dask_workers import two_dask_workers
 from tflm_planner.codesign.chains.chain import steps
-from tflm_planner.codesign.joint.evolution import EvolutionOptions, Judge, search
+from tflm_planner.codesign.joint.evolution import (
+    DrawnNetwork,
+    EvolutionOptions,
+    Judge,
+    SearchHistory,
+    search,
+)
 from tflm_planner.codesign.joint.memory import (
     QUICK_TILES,
     BoardLimits,
     FitQuestion,
+    MemoryVerdict,
     counted_activations,
     judge,
 )
-from tflm_planner.codesign.joint.search_svg import pareto_points, search_svg
+from tflm_planner.codesign.joint.search_svg import pareto_points, points_of_count, search_svg
 from tflm_planner.codesign.joint.space import Genes, SearchSpace, StageShape
 from tflm_planner.codesign.networks.build import build
 from tflm_planner.cost import latency_of
@@ -196,6 +203,18 @@ def test_evolution_finds_more_than_chance() -> None:
     assert len(circles) > 5
     front = pareto_points(evolved)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(front))
+
+
+def test_what_a_count_of_activations_would_choose_is_drawn_at_its_arena() -> None:
+    def drawn(counted: int, arena: int, accuracy: float) -> DrawnNetwork:
+        verdict = MemoryVerdict(True, "stock", 1000, counted, arena)
+        return DrawnNetwork((counted,), verdict, accuracy)
+
+    networks = [drawn(100, 900, 0.5), drawn(200, 300, 0.4), drawn(300, 1200, 0.7)]
+    history = SearchHistory(networks)
+    assert pareto_points(history) == [(300, 0.4), (900, 0.5), (1200, 0.7)]
+    assert points_of_count({"one": history}) == [(900, 0.5), (1200, 0.7)]
+    assert "900 B, 50.0 %" in search_svg({"one": history}, 1500)
 
 
 @pytest.mark.slow

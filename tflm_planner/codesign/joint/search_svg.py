@@ -1,5 +1,6 @@
 """Draws arena against accuracy of the networks that searches scored as SVG. Each network is a dot,
-and each search has the line of its Pareto front.
+and each search has the line of its Pareto front. Rings are the networks that a count of activations
+would choose, at the arena that they really need.
 
 The drawing has a light and a dark colour scheme, its own background, no script and nothing
 external.
@@ -7,7 +8,7 @@ external.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
@@ -25,6 +26,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tjs .dot0{fill:#3f78c9;opacity:.45}.tjs .line0{stroke:#3f78c9;stroke-width:2;fill:none}
 .tjs .dot1{fill:#c77700;opacity:.45}.tjs .line1{stroke:#c77700;stroke-width:2;fill:none}
 .tjs .key0{fill:#3f78c9;font-weight:600}.tjs .key1{fill:#c77700;font-weight:600}
+.tjs .ring{stroke:#7c3aed;stroke-width:1.6;fill:none}.tjs .keyr{fill:#7c3aed;font-weight:600}
 @media screen and (prefers-color-scheme:dark){
 .tjs text{fill:#a9b4c3}.tjs .bg{fill:#10161f;stroke:#263041}.tjs .plot{fill:#151d29}
 .tjs .grid{stroke:#243043}.tjs .h1{fill:#f1f5f9}}
@@ -43,6 +45,19 @@ def pareto_points(history: SearchHistory) -> list[ScoredPoint]:
     return front
 
 
+def points_of_count(histories: Mapping[str, SearchHistory]) -> list[ScoredPoint]:
+    """The Pareto front by counted activations in place of the arena, among the networks of all
+    searches: the (arena, accuracy) that these networks really have, the lowest count first."""
+    scored = [network for history in histories.values() for network in history.scored]
+    front: list[ScoredPoint] = []
+    best = -1.0
+    for network in sorted(scored, key=lambda n: (n.verdict.counted, -(n.accuracy or 0))):
+        if (network.accuracy or 0) > best and network.verdict.arena is not None:
+            best = network.accuracy or 0
+            front.append((network.verdict.arena, best))
+    return front
+
+
 def search_svg(histories: Mapping[str, SearchHistory], limit: int) -> str:
     """The drawing of one or two searches, by name. limit: bytes that the arena may take."""
     accuracies = [accuracy for history in histories.values() for _, accuracy in _points(history)]
@@ -52,6 +67,7 @@ def search_svg(histories: Mapping[str, SearchHistory], limit: int) -> str:
     body = [shapes.text(20, 30, title, "h1"), *_grid(plane)]
     for place, (name, history) in enumerate(histories.items()):
         body += _search(plane, place, name, history)
+    body += _rings(plane, points_of_count(histories))
     body.append(shapes.text(_WIDTH - _RIGHT, _HEIGHT - 14, "bytes of arena", "", "end"))
     return shapes.drawing("tjs", (_WIDTH, _HEIGHT), f"{title}; {limit:,} B at most", _STYLE, body)
 
@@ -99,3 +115,10 @@ def _search(plane: _SearchPlot, place: int, name: str, history: SearchHistory) -
         corners = " L".join(f"{shapes.number(x)} {shapes.number(y)}" for x, y in front)
         yield shapes.path(f"line{place}", f"M{corners}")
     yield shapes.text(_LEFT + 160 * place, _HEIGHT - 14, name, f"key{place}")
+
+
+def _rings(plane: _SearchPlot, points: Sequence[ScoredPoint]) -> Iterator[Element]:
+    for point in points:
+        words = f"lowest count of activations: {point[0]:,} B, {100 * point[1]:.1f} %"
+        yield shapes.circle("ring", *plane.at(point), 5, words)
+    yield shapes.text(_LEFT + 320, _HEIGHT - 14, "chosen by a count of activations", "keyr")

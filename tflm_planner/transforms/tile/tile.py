@@ -118,6 +118,13 @@ def draft_tiles(model: Model, region: TiledRegion, ops: Sequence[Op]) -> Draft:
     return maker(model, model.main, ops, cutting).build()
 
 
+def _span(ops: Sequence[Op]) -> str:
+    """The operators of a region in words."""
+    if len(ops) == 1:
+        return ops[0].label
+    return f"{len(ops)} operators from {ops[0].label} to {ops[-1].label}"
+
+
 def _note(region: TiledRegion, ops: Sequence[Op], draft: Draft) -> str:
     before, after = total_macs(ops), total_macs(draft.ops)
     names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels", SUM: "a sum (NOT exact)"}
@@ -125,7 +132,4 @@ def _note(region: TiledRegion, ops: Sequence[Op], draft: Draft) -> str:
         f"{s.parts} parts of {names.get(s.axis, f'axis {s.axis}')}" for s in region.splits
     )
     more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
-    return (
-        f"tiled {len(ops)} operators from {ops[0].label} to {ops[-1].label}: {how}, "
-        f"{len(draft.ops)} operators{more}"
-    )
+    return f"tiled {_span(ops)}: {how}, {len(draft.ops)} operators{more}"
