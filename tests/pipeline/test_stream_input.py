@@ -165,6 +165,23 @@ def test_an_end_that_is_no_operator_is_called_so() -> None:
         api.stream_input(data, None, api.StreamOptions(on(WHEEL), end=3))
 
 
+def test_operators_have_the_numbers_of_the_file() -> None:
+    """Also where clean-up drops some: nobody reads what the first one makes."""
+
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 12, 5, 2), scale=0.1)
+    unread, y, z = (graph.tensor(name, (1, 12, 5, 2), scale=0.1) for name in ("unread", "y", "z"))
+    graph.op("ABS", [x], [unread])
+    graph.op("RELU", [x], [y])
+    graph.op("RELU6", [y], [z])
+    graph.outputs(z)
+    options = api.StreamOptions(on(WHEEL), end=1, verify=None)
+    assert api.stream_input(net.finish(), None, options).pair.ops == (1,)
+    with pytest.raises(UsageError, match="--end 0: nothing is left of that operator"):
+        api.stream_input(net.finish(), None, replace(options, end=0))
+
+
 def test_what_cannot_be_streamed_is_refused() -> None:
     net = Net()
     graph = net.graph()

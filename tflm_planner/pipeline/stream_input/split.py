@@ -14,11 +14,12 @@ could still be better. It must not know runtimes: `prove` is a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
 from tflm_planner.model.clone import clone
+from tflm_planner.model.edit import number_origins
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.options import (
@@ -81,9 +82,9 @@ class PairInstructions:
 
 @dataclass(frozen=True)
 class StreamedPair:
-    """A model in two planned halves. ops: the front's operators, by position. schedule: which rows
-    the front takes, and when. front_arena: the front's memory; its part `shared` is an input of the
-    back. refused: better splits, and why they were refused."""
+    """A model in two planned halves. ops: the front's operators, by their numbers in the file.
+    schedule: which rows the front takes, and when. front_arena: the front's memory; its part
+    `shared` is an input of the back. refused: better splits, and why they were refused."""
 
     ops: tuple[int, ...]
     schedule: StripSchedule
@@ -136,20 +137,53 @@ def split_for_rows(
     Raises ModelError if the input cannot be streamed at all, UsageError if it cannot be streamed
     with these options, and UnsoundPlanError if a guard refuses every split."""
     model = read_model(data)
+    number_origins(model)
+    last = len(model.main.ops) - 1
     run(model, Normalize())
+    options = replace(options, end=_end_when_clean(model, options.end, last))
     stop = stop or Stop(options.memory.time_limit)
     search = _SplitSearch(model, options, on_progress, _split_points(model, options), stop)
+    best, proof = _first_proved(search, prove)
+    return replace(best, ops=_numbers_in_file(model, best.ops)), proof
+
+
+def _first_proved(
+    search: _SplitSearch, prove: Callable[[StreamedPair], Proof]
+) -> tuple[StreamedPair, Proof]:
+    """The best pair that `prove` does not refuse; the last one if all are refused."""
     best = search.first()
     for _ in range(MOST_REFUSED):
         proof = prove(best)
         if proof.refusal is None:
             return best, proof
-        search.drop(best, f"{REFUSED}: {_describe_split(best)}: {proof.refusal}")
+        search.drop(best, f"{REFUSED}: {search.describe(best)}: {proof.refusal}")
         following = search.best()
         if following is None:
             return best, proof
         best = following
     return best, prove(best)
+
+
+def _end_when_clean(model: Model, end: int | None, last: int) -> int | None:
+    """The place of the operator that has number `end` in the file, now that the model is cleaned
+    up. last: the number of the file's last operator. Raises UsageError if there is none."""
+    if end is None or last < 0:
+        return end
+    if end > last:
+        raise UsageError(f"--end {end}: there are operators 0 to {last}")
+    for place, op in enumerate(model.main.ops):
+        if end in op.origins:
+            return place
+    raise UsageError(
+        f"--end {end}: nothing is left of that operator once the model is cleaned up; name the one "
+        "before or behind it"
+    )
+
+
+def _numbers_in_file(model: Model, ops: Iterable[int]) -> tuple[int, ...]:
+    """The numbers in the file of operators of a model that was cleaned up."""
+    numbers = (model.main.ops[place].origins or {place} for place in ops)
+    return tuple(sorted(set[int]().union(*numbers)))
 
 
 class _SplitSearch:
@@ -248,15 +282,16 @@ class _SplitSearch:
             return plan_split(self._model, ops, rows, options, self._on_progress, self._stop)
         except UnsoundPlanError as fault:
             self._first_fault = self._first_fault or fault
-            self._refused.append(f"passed over: the split behind operator {ops[-1]}: {fault}")
+            number = _numbers_in_file(self._model, ops)[-1]
+            self._refused.append(f"passed over: the split behind operator {number}: {fault}")
             self._on_progress(self._refused[-1])
             return None
 
-
-def _describe_split(split: StreamedPair) -> str:
-    """A split in words, for a report."""
-    tiles = ", the back in tiles" if split.back.tiled else ""
-    return f"{split.sram:,} B, the front to operator {split.ops[-1]}{tiles}"
+    def describe(self, split: StreamedPair) -> str:
+        """A split in words, for a report."""
+        tiles = ", the back in tiles" if split.back.tiled else ""
+        number = _numbers_in_file(self._model, split.ops)[-1]
+        return f"{split.sram:,} B, the front to operator {number}{tiles}"
 
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
@@ -280,9 +315,6 @@ def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
             "rows can come for one only"
         )
-    last = len(model.main.ops) - 1
-    if options.end is not None and 0 <= last < options.end:
-        raise UsageError(f"--end {options.end}: there are operators 0 to {last}")
     target = options.target
     pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
@@ -307,7 +339,8 @@ def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
         return sorted(points)
     if options.end is not None:
         why = reasons[0] if reasons else "it does not depend on the input"
-        raise UsageError(f"the front cannot end with operator {options.end}: {why}")
+        number = _numbers_in_file(model, [options.end])[-1]
+        raise UsageError(f"the front cannot end with operator {number}: {why}")
     if options.rows is not None:
         _split_points(model, replace(options, rows=None))  # else it is not the rows that forbid it
         raise UsageError(f"the input cannot be streamed with --rows {options.rows}: {reasons[0]}")
