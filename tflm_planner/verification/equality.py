@@ -12,7 +12,7 @@ a converter that folds a constant, are other terms as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.progress import Progress, silent
@@ -98,5 +98,11 @@ def judge_equality(
         return Equality(verdict, TermsProof("not run", detail="small differences are allowed"))
     on_progress("comparing for every input")
     before, after = read_model(original), read_model(result, dialect=True)
-    has_plan = carried_plan(after) is not None
-    return Equality(verdict, prove_by_terms(before, after, kernels if has_plan else None))
+    if carried_plan(after) is None:
+        return Equality(verdict, prove_by_terms(before, after))
+    proof = prove_by_terms(before, after, kernels)
+    if proof.status == DIFFERENT:
+        arena = f"in the arena that it plans, with the kernels of {kernels.target.id}"
+        hint = "if it was planned for another target, name that with --target"
+        proof = replace(proof, detail=f"{arena}: {proof.detail}; {hint}")
+    return Equality(verdict, proof)
