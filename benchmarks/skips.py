@@ -6,7 +6,8 @@ skips that vanish, trained on real digits, at equal width and at equal arena.
 
 Prints a table in Markdown ([docs/training.md](../docs/training.md)). Arenas are planned, on a
 Cortex-M4 with CMSIS-NN; at equal arena a variant is as wide (to two channels) as the arena of
-the original, or of DERO's, allows. `--keep` appends each training to a file, and what that has is not trained again.
+the original, or of DERO's, allows. `--keep` appends each training to a file, and what that has is
+not trained again.
 """
 
 from __future__ import annotations
