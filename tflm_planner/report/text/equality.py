@@ -24,7 +24,7 @@ def render_equality(equality: Equality, arenas: tuple[Arena, Arena], target: Tar
 def _lines(equality: Equality, arenas: tuple[Arena, Arena], target: Target) -> Iterator[str]:
     for check in equality.checks:
         yield f"{check.runtime}: {check_sentence(check)}"
-    yield f"every input: {sentence_of_terms(equality.terms)}"
+    yield f"by terms: {sentence_of_terms(equality.terms)}"
     before, after = (figure(arena.arena, arena.bound) for arena in arenas)
     saved = arenas[0].arena - arenas[1].arena
     change = f"{saved:,} B less" if saved > 0 else f"{-saved:,} B more" if saved else "the same"
