@@ -107,6 +107,7 @@ def test_tensorflow_computes_what_numpy_says(name: str) -> None:
     assert distance(of_network(fold(network)).predict(images), wanted) < 1e-5
 
 
+@pytest.mark.slow
 def test_what_is_not_trained_is_refused() -> None:
     grown = ChainBuilder(1)
     grown.conv(4, (3, 3), skip=1)
@@ -183,6 +184,7 @@ def test_resizing_keeps_means() -> None:
     assert np.allclose(resize(images[:, :10], 5), halves[:, :5], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_folders_of_images(tmp_path: Path) -> None:
     encode = tensorflow().io.encode_png
     random = np.random.default_rng(0)
@@ -329,6 +331,7 @@ def test_rounded_training_sees_what_int8_computes(name: str) -> None:
     assert np.abs((int8.astype(float) + 128) / 256 - wanted).mean() < 0.01
 
 
+@pytest.mark.slow
 def test_ranges_hold_what_was_seen() -> None:
     network = fold(untrained(resnet(), TrainingForm(), 0).network())
     images = np.random.default_rng(3).normal(size=(4, 8, 8, 1)).astype(np.float32)

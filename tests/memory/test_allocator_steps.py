@@ -137,6 +137,7 @@ def test_heights_are_bisected_and_none_is_tried_twice() -> None:
 # --- choices ---
 
 
+@pytest.mark.slow
 def test_aliases_stay_open_where_taking_all_of_them_costs_more() -> None:
     problem = problem_of([(80, 2, 4), (64, 4, 7), (48, 4, 6), (16, 2, 5)], [(3, 2, 32)])
     assert pack(problem, choose_all(problem).aliases).height(problem) == 144

@@ -31,6 +31,7 @@ AT_ONCE = replace(SMALL, jobs_before_processes=0, child_poll_seconds=60, search_
 """Children start with the first job, and jobs wait for those that are starting."""
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing():
     asked = {"max_slowdown": 1.2, "operators": AllowedOperators.NONE, "search_budget": AT_ONCE}
     results = [search(narrow_rows(), workers=n, **asked) for n in (1, 2)]

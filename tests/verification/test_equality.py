@@ -41,6 +41,7 @@ def with_another_weight(model: Model) -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_what_is_equal_on_the_inputs_that_were_tried_is_not_therefore_proved(tmp_path) -> None:
     other = tmp_path / "other.tflite"
     other.write_bytes(changed(CNN.read_bytes(), with_another_weight))
