@@ -104,6 +104,15 @@ def test_a_plan_says_about_in_every_form(doubtful, tmp_path: Path, capsys) -> No
     assert small.code == 3 and small.out.startswith("NOT KNOWN TO FIT in 100 B: arena about")
 
 
+def test_check_lets_pass_only_what_fits_by_its_figure(doubtful, capsys) -> None:
+    path, target = doubtful
+    check = ["check", path, "--target", target, "--max-arena"]
+    for room, code in (("900K", 0), ("100", 3)):
+        done = Run([*check, room, "--allow-at-least"], capsys)
+        assert done.code == code and done.out.startswith("NOT KNOWN TO FIT")
+        assert Run([*check, room], capsys).code == 3
+
+
 def test_inspect_and_export_say_about(doubtful, tmp_path: Path, capsys) -> None:
     path, target = doubtful
     svg = tmp_path / "map.svg"

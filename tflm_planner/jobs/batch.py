@@ -264,7 +264,7 @@ def _outcome(report: Report) -> Outcome:
     if report.cannot_run:
         return "cannot run"
     if not report.may_fit:
-        return "does not fit"
+        return "not known to fit" if report.is_in_doubt else "does not fit"
     if report.arena_limit is None:
         return "planned"
     return "fits" if report.fits else "not known to fit"

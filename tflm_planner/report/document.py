@@ -349,6 +349,12 @@ class Report:
         return self.within_budget and self.within_flash
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether a board may need so much less than predicted that the model fits after all, if it
+        does not fit as predicted."""
+        return self.within_flash and self.after.arena.bound == "about"
+
+    @property
     def fits(self) -> bool:
         """Whether arena and file are within their limits beyond doubt, and the model can run. False
         where the arena is only known as "at least" or "about"."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tflm_planner.codesign.fitting.largest import Fits, RungResult, VariantOutcome
 from tflm_planner.codesign.fitting.variants import Limits
+from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.report.text.words import count
@@ -84,13 +85,13 @@ def _cells(rung: RungResult) -> tuple[str, ...]:
         return label, _without_best(rung), "", "", "", "", ""
     best = rung.best
     size = best.variant.size
-    sign = ">=" if best.bound == "at least" else "<=" if best.at_most else ""
+    mark = sign(best.bound) or "<=" * best.at_most
     return (
         label,
         best.variant.name,
         f"{size.macs / 1e6:,.1f} M",
         f"{size.parameters:,}",
-        f"{sign}{best.arena:,}",
+        f"{mark}{best.arena:,}",
         f"{best.file_bytes:,}",
         f"{100 * (best.slowdown - 1):+.1f} %",
     )

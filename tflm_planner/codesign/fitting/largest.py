@@ -33,7 +33,7 @@ from tflm_planner.support.interrupts import stop_on_ctrl_c
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tflm.arena.uncertainty import BoundKind
+from tflm_planner.tflm.arena.uncertainty import BoundKind, may_need_more
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import can_be_lean
 
@@ -106,8 +106,8 @@ def fit(
     finally:
         compiling.abandon()
     figures = tuple(fitting.figures.values())
-    doubts = ("arenas of this target are no more than at least",) * any(
-        figure.bound == "at least" for figure in figures
+    doubts = ("arenas of this target are not known: a board may need more",) * any(
+        may_need_more(figure.bound) for figure in figures
     )
     refused = tuple(f"refused: {words}" for words in sorted(fitting.refused))
     too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].ruled_out_by_flash)

@@ -39,6 +39,7 @@ from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
 from tflm_planner.transforms.base import run
@@ -143,7 +144,7 @@ def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[R
     elif is_changed:
         yield from _own_tiles(parts.search)
         yield Rung("more operators", arena, planned.slowdown, taken=True)
-    elif permission is not None and parts.fits(plain):
+    elif permission is not None and parts.fits(plain) and not may_need_more(parts.arena.bound):
         yield Rung("tiles", remark="not needed: it fits without")
     elif permission is not None:
         most = 100 * (permission.max_slowdown - 1)

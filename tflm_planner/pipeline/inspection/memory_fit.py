@@ -74,13 +74,13 @@ def _verdict(
     """Whether the model fits, and why not."""
     if arena.cannot_run:
         return "cannot run", arena.cannot_run[0]
-    if arena.arena > arena_limit and arena.bound == "about":
-        words = arena.uncertainties[0].words
-        return "not known to fit", f"about {arena.arena - arena_limit:,} B too large: {words}"
-    if arena.arena > arena_limit:
+    if arena.arena > arena_limit and arena.bound != "about":
         return "does not fit", f"{arena.arena - arena_limit:,} B too large"
     if flash is not None and file_bytes > flash:
         return "does not fit", f"and a file of {file_bytes:,} B, more than {flash:,} B of flash"
+    if arena.arena > arena_limit:
+        words = arena.uncertainties[0].words
+        return "not known to fit", f"about {arena.arena - arena_limit:,} B too large: {words}"
     if may_need_more(arena.bound):
         return "not known to fit", arena.uncertainties[0].words
     return "fits", ""

@@ -134,7 +134,8 @@ def margin_remarks(arena: Arena | CommonArena) -> Iterator[str]:
     if it is the same."""
     if arena.reserved == arena.arena:
         return
-    yield f"At least {arena.arena:,} bytes, and a margin of {arena.reserved - arena.arena:,}:"
+    needed = f"{hedge(arena.bound)}{arena.arena:,} bytes".capitalize()
+    yield f"{needed}, and a margin of {arena.reserved - arena.arena:,}:"
     for uncertainty in arena.uncertainties:
         yield safe_text(uncertainty.words)
     yield "Whether this is enough, only the board can tell; lower it to what it measures."

@@ -107,6 +107,6 @@ def _margin(cell: Cell, board: Board | None) -> str:
         return ""
     if margin >= 0 and cell.file_bytes > board.flash:
         return "no flash"
-    if cell.fits(board) is None and margin >= 0:
+    if cell.fits(board) is None and (margin >= 0 or cell.bound == "about"):
         return "?"
     return f"{margin:+,}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tflm_planner.report.document import Report, Rung, RungKind
 from tflm_planner.report.text.bounds import figure, hedge
 from tflm_planner.report.text.safe import safe_text
-from tflm_planner.tflm.arena.uncertainty import BoundKind
+from tflm_planner.tflm.arena.uncertainty import BoundKind, may_need_more
 
 LABELS: dict[RungKind, str] = {
     "stock": "as it was",
@@ -37,15 +37,10 @@ def verdict_line(report: Report) -> str:
     if report.arena_limit is None:
         return f"{_sizes(report)}; --target BOARD or --budget BYTES says whether it fits"
     if not report.may_fit:
-        word = "NOT KNOWN TO FIT" if _is_in_doubt(report) else "DOES NOT FIT"
+        word = "NOT KNOWN TO FIT" if report.is_in_doubt else "DOES NOT FIT"
         return f"{word} {_where(report)}: {'; '.join(_misses(report))}"
     word = "FITS" if report.fits else "NOT KNOWN TO FIT"
     return f"{word} {_where(report)}: {', '.join(_shares(report))}"
-
-
-def _is_in_doubt(report: Report) -> bool:
-    """Whether a board may need so much less than predicted that the model fits after all."""
-    return report.within_flash and report.after.arena.bound == "about"
 
 
 def is_good(report: Report) -> bool | None:
@@ -102,7 +97,7 @@ def next_line(report: Report) -> str | None:
         return _next_for_flash(report)
     for rung in report.ladder:
         if _would_fit(rung, limit):
-            return f"{rung.command}   # {rung.arena:,} B: fits"
+            return f"{rung.command}   # {_fits_with(report, rung.arena or 0)}"
         if rung.command and not rung.searched:
             return f"{rung.command}   # not tried yet{_known_to_fit(report, limit)}"
     return _next_beside_ladder(report, limit)
@@ -118,7 +113,17 @@ def _known_to_fit(report: Report, limit: int) -> str:
     fitting = next((rung for rung in report.ladder if _would_fit(rung, limit)), None)
     if fitting is None:
         return ""
-    return f"; further below, {LABELS[fitting.kind]} fits with {fitting.arena:,} B"
+    size = figure(fitting.arena or 0, report.after.arena.bound)
+    return f"; further below, {LABELS[fitting.kind]} {_fits(report)} with {size}"
+
+
+def _fits_with(report: Report, size: int) -> str:
+    """What a size within the limit means: it fits, or it may."""
+    return f"{figure(size, report.after.arena.bound)}: {_fits(report)}"
+
+
+def _fits(report: Report) -> str:
+    return "may fit" if may_need_more(report.after.arena.bound) else "fits"
 
 
 def _next_beside_ladder(report: Report, limit: int) -> str:
@@ -128,14 +133,15 @@ def _next_beside_ladder(report: Report, limit: int) -> str:
     if slower:
         least = min(slower, key=lambda point: point.slowdown)
         more = 100 * (least.slowdown - 1)
-        return f"{least.command}   # {least.size:,} B: fits, for {more:+.1f} % instructions"
+        words = _fits_with(report, least.size)
+        return f"{least.command}   # {words}, for {more:+.1f} % instructions"
     tried = [rung.arena for rung in report.ladder if rung.command and rung.arena is not None]
     none = "no further step is known that would fit"
     if tried:
         none = f"no step below fits; the least is {figure(min(tried), report.after.arena.bound)}"
     if report.stopped is not None:
         return f"{none}; the search was ended early: let it run to its end"
-    if _is_in_doubt(report):
+    if report.is_in_doubt:
         return f"{none}, but that is not known: {report.after.arena.uncertainties[0].words}"
     return f"{none}: a smaller model is needed"
 
