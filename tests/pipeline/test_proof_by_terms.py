@@ -22,6 +22,8 @@ from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_
 from tflm_planner.report.json.document import to_json
 from tflm_planner.report.text.report import render_report
 from tflm_planner.support.errors import OutputsDifferError
+from tflm_planner.verification import compare as comparing
+from tflm_planner.verification.terms import TermsProof
 
 pytestmark = needs_tflm
 
@@ -58,6 +60,27 @@ def test_a_plan_that_loses_a_byte_is_not_written(
     with pytest.raises(OutputsDifferError, match=r"as its terms show: output 0 .* operator \d"):
         api.plan(small_network(1), tmp_path / "out.tflite")
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(("asked", "compared"), [(8, 2), (9, 9)])
+def test_beside_the_proof_a_large_model_runs_on_fewer_inputs(
+    asked: int, compared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless more inputs than usual were asked for."""
+    monkeypatch.setattr(comparing, "MACS_BESIDE_TERMS", 1)
+    options = api.PlanOptions(verify=api.VerifyOptions(inputs=asked))
+    report = api.plan(small_network(1), None, options).report
+    assert report.verdict is not None
+    assert {check.inputs for check in report.verdict.checks} == {compared}
+
+
+def test_without_the_proof_it_runs_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = TermsProof("not run", detail="a test")
+    monkeypatch.setattr(comparing, "MACS_BESIDE_TERMS", 1)
+    monkeypatch.setattr(proving, "prove_by_terms", lambda *_: unknown)
+    report = api.plan(small_network(1)).report
+    assert report.verdict is not None and report.terms == unknown
+    assert {check.inputs for check in report.verdict.checks} == {8}
 
 
 def test_what_no_runtime_runs_is_proved_by_terms_alone() -> None:

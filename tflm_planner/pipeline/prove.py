@@ -145,7 +145,7 @@ class Prover:
         if terms.status == DIFFERENT:
             return Proof(None, _explain_terms(planned, terms), terms)
         tolerance = None if planned.exact else options.tolerance or Tolerance()
-        with_tolerance = replace(options, tolerance=tolerance)
+        with_tolerance = replace(_beside(terms, options), tolerance=tolerance)
         verdict = self._time(
             lambda: compare_with_twin(self._original, planned, with_tolerance, self._on_progress)
         )
@@ -170,7 +170,7 @@ class Prover:
             return Proof(None, Refusal(_difference_of_terms(terms)), terms)
         files = Pair(pair.front.data, pair.back.data, pair.schedule, pair.back.twin)
         verdict = self._time(
-            lambda: compare_pair(self._original, files, options, self._on_progress)
+            lambda: compare_pair(self._original, files, _beside(terms, options), self._on_progress)
         )
         return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None, terms)
 
@@ -189,6 +189,11 @@ class Prover:
             outcome = prove()
         self.seconds += time.monotonic() - started
         return outcome
+
+
+def _beside(terms: TermsProof, options: VerifyOptions) -> VerifyOptions:
+    """The options of a comparison on runtimes, given what the terms have shown."""
+    return options.beside_terms if terms.status == EQUAL else options
 
 
 def _explain(planned: PlannedFile, verdict: Verdict) -> Refusal:

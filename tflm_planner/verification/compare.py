@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from tflm_planner.verification.verdict import (
     Verdict,
 )  # fmt: skip
 from tflm_planner.verification.workload import (
+    MACS_BESIDE_TERMS,
     MOST_MACS,
     answer_limit,
     inputs_within,
@@ -79,6 +80,14 @@ class VerifyOptions:
             raise UsageError(f"{self.inputs} inputs prove nothing; compare 1 or more")
         if self.seed < 0:
             raise UsageError(f"the seed {self.seed} is negative; take 0 or more")
+
+    @property
+    def beside_terms(self) -> VerifyOptions:
+        """The options for models that terms have proved equal for every input: large ones are
+        compared on fewer inputs, unless more than the usual number were asked for."""
+        if self.inputs > defaults.INPUTS:
+            return self
+        return replace(self, most_macs=min(self.most_macs, MACS_BESIDE_TERMS))
 
 
 def verify(
