@@ -34,7 +34,7 @@ from tflm_planner.transforms.row_loop.geometry import loop_geometry
 KINDS = {
     "conv_2d": 12, "depthwise_conv_2d": 8, "max_pool_2d": 2, "average_pool_2d": 2, "pad": 2,
     "add": 6, "sub": 1, "mul": 2, "relu": 1, "logistic": 1, "softmax": 1, "leaky_relu": 1,
-    "concatenation": 3, "quantize": 1,
+    "concatenation": 3, "quantize": 1, "cut": 4,
 }  # fmt: skip
 """What can be streamed, with weights."""
 
@@ -48,6 +48,34 @@ class Blocks(Operators):
         if choices and self.chance(0.7):
             return choices[-1]
         return super().pick(accept)
+
+    def cut(self) -> bool:
+        """SLICE or STRIDED_SLICE of columns and channels, of all rows."""
+        x = self.pick()
+        assert x is not None
+        begin = [0, 0, *(self.integer(0, n // 2) for n in x.shape[2:])]
+        begin = [min(b, n - 1) for b, n in zip(begin, x.shape, strict=True)]
+        size = [self.integer(1, n - b) for n, b in zip(x.shape, begin, strict=True)]
+        size[:2] = x.shape[:2]
+        if tuple(size) == x.shape:  # clean-up would drop it
+            return False
+        if self.chance(0.5):
+            out = self.value(tuple(size), x.mean, x.std, like=x)
+            said = [-1 if n == b + s and self.chance(0.5) else s
+                    for n, b, s in zip(x.shape, begin, size, strict=True)]  # fmt: skip
+            return self.emit(
+                "SLICE", [x, self.constant(begin), self.constant(said)], [out], "SliceOptions"
+            )
+        strides = [1, 1, self.integer(1, 2), 1]
+        end = [b + s for b, s in zip(begin, size, strict=True)]
+        size = [-(-s // step) for s, step in zip(size, strides, strict=True)]
+        out = self.value(tuple(size), x.mean, x.std, like=x)
+        full = sum(1 << a for a, n in enumerate(x.shape) if (begin[a], end[a]) == (0, n))
+        mask = full if self.chance(0.5) else 0
+        inputs = [x, *map(self.constant, (begin, end, strides))]
+        return self.emit(
+            "STRIDED_SLICE", inputs, [out], "StridedSliceOptions", beginMask=mask, endMask=mask
+        )
 
 
 def random_blocks(seed: int, steps: int) -> bytes:

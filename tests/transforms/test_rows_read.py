@@ -56,6 +56,30 @@ def plus(*shape: int) -> Op:
     return read_model(one.finish((y, SHAPE))).main.ops[1]
 
 
+def cut(begin: tuple[int, ...], size: tuple[int, ...], *, strides: bool = False) -> Op:
+    """SLICE; STRIDED_SLICE with strides of one."""
+    one = One(SHAPE)
+    y = one.tensor(size)
+    if strides:
+        end = [b + n for b, n in zip(begin, size, strict=True)]
+        places = [one.graph.constant(n, v) for n, v in (("b", begin), ("e", end), ("s", [1] * 4))]
+        one.graph.op("STRIDED_SLICE", [one.x, *places], [y], "StridedSliceOptions")
+    else:
+        places = [one.graph.constant(n, v) for n, v in (("begin", begin), ("size", size))]
+        one.graph.op("SLICE", [one.x, *places], [y], "SliceOptions")
+    return read_model(one.finish((y, size))).main.ops[1]
+
+
+def cut_where_an_input_says() -> Op:
+    """SLICE from places that only the input knows."""
+    one = One(SHAPE)
+    begin, size = one.graph.input("begin", (4,), "int32"), (1, 8, 6, 2)
+    y = one.tensor(size)
+    operands = [one.x, begin, one.graph.constant("size", size)]
+    one.graph.op("SLICE", operands, [y], "SliceOptions")
+    return read_model(one.finish((y, size))).main.ops[1]
+
+
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
@@ -71,9 +95,12 @@ def plus(*shape: int) -> Op:
         (lambda: pool("AVERAGE_POOL_2D", padding=1), {"reach": 3}),
         (lambda: plus(1, 1, 6, 4), {}),
         (lambda: plus(4), {}),
+        (lambda: cut((0, 0, 1, 2), (1, 8, 5, 2)), {}),
+        (lambda: cut((0, 0, 1, 2), (1, 8, 5, 2), strides=True), {}),
     ],
     ids=["pad", "pad with a value", "maxima", "maxima of floats", "maxima inside",
-         "averages inside", "a constant for all rows", "one for each channel"],
+         "averages inside", "a constant for all rows", "one for each channel", "a part of each row",
+         "a part of each row, with strides"],
 )  # fmt: skip
 def test_rows_that_are_read(make: Callable[[], Op], wanted: dict[str, object]) -> None:
     op = make()
@@ -92,9 +119,14 @@ def test_rows_that_are_read(make: Callable[[], Op], wanted: dict[str, object]) -
         (lambda: pad((0, 1), (0, 0), (0, 0), (0, 0)), "has the shape"),
         (lambda: pad((1, 1), (0, 0), (0, 0), shape=(8, 6, 4)), "has the shape"),
         (pad_as_an_input_says, "has the shape"),
+        (lambda: cut((0, 2, 0, 0), (1, 6, 6, 4)), "takes a part of the rows"),
+        (lambda: cut((0, 0, 0, 0), (1, 6, 6, 4)), "takes a part of the rows"),
+        (lambda: cut((0, 1, 0, 0), (1, 7, 6, 4), strides=True), "takes a part of the rows"),
+        (cut_where_an_input_says, "takes a part of the rows, or places that vary"),
     ],
     ids=["averages over the border", "a constant image", "a column", "a batch", "no image",
-         "pads of an input"],
+         "pads of an input", "the lower rows", "the upper rows", "rows with strides",
+         "places of an input"],
 )  # fmt: skip
 def test_operators_without_such_rows(make: Callable[[], Op], why: str) -> None:
     with pytest.raises(NotStreamableError, match=why):

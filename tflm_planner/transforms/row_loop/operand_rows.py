@@ -17,7 +17,7 @@ import numpy as np
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor, quote
 from tflm_planner.ops import has_side_effects
-from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, axis_map
+from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Same, Slide
 from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import COLUMNS, ROWS, Window, window_of
@@ -26,7 +26,9 @@ from tflm_planner.transforms.row_loop.loop import NotStreamableError
 
 DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
 """Element types that every operator of a loop supports."""
-_BY_ROW = ELEMENT_WISE | ROW_WISE | {"CONCATENATION", *PADS}
+SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
+"""Kinds that cut columns and channels; in a loop all rows are taken."""
+_BY_ROW = ELEMENT_WISE | ROW_WISE | {"CONCATENATION", *PADS, *SLICES}
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ def operand_rows(op: Op) -> list[OperandRows]:
         return [_of_window(op, window)]
     if op.kind in PADS:
         return [_of_pad(op)]
+    if op.kind in SLICES:
+        return [_of_slice(op)]
     links = {link.operand: link for link in axis_map(op).links_of(ROWS)}
     readings: list[OperandRows] = []
     for i, t in enumerate(op.inputs):
@@ -176,6 +180,24 @@ def _of_pad(op: Op) -> OperandRows:
     if op.kind == "PADV2":
         value = _scalar(op)
     return OperandRows(0, data, 1, 1, above, below, (rest[0], rest[1]), (rest[2], rest[3]), value)
+
+
+def _of_slice(op: Op) -> OperandRows:
+    data, result = op.operands()[0], op.outputs[0]
+    takes_all = height(result) == height(data) and _takes_row_by_row(op)
+    if data.is_constant or not takes_all:
+        raise NotStreamableError(f"{op.label} takes a part of the rows, or places that vary")
+    return OperandRows(0, data)
+
+
+def _takes_row_by_row(op: Op) -> bool:
+    """Whether row i of the result is cut out of row i of the operand, at places that are known."""
+    if len(op.inputs) < 3 or any(t is None or integers(t) is None for t in op.inputs[1:]):
+        return False
+    if op.kind == "SLICE":
+        return Same() in [k.rule for k in axis_map(op).links_of(ROWS)]
+    strides = strides_of(op)
+    return strides is not None and strides[ROWS] == (0, 1, False)
 
 
 def _scalar(op: Op) -> int | float:

@@ -9,9 +9,7 @@ It only supports rows from the top down. It knows one turn at a time; counts com
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.roles import PADS
-from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import height, row_elements
 from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
@@ -58,8 +56,7 @@ class Unrolled:
             return first
         computed = draft.tensor(out, out.name, with_rows(out, wanted[1] - wanted[0]))
         operands = [tiles.get(i, t) for i, t in enumerate(op.inputs)]
-        changed = {"padding": VALID_PADDING} if window_of(op) is not None else {}
-        draft.clone(op, operands, [computed], **changed)
+        self._row_ops.run(op, operands, computed)
         return computed
 
     def _tile(

@@ -7,13 +7,22 @@ tensors and drafts; it must not know turns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
-from tflm_planner.model.ir import Tensor
-from tflm_planner.ops.window import ROWS
-from tflm_planner.transforms.row_loop.operand_rows import DTYPES, OperandRows, gathers, height
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.options import VALID_PADDING
+from tflm_planner.ops.window import ROWS, window_of
+from tflm_planner.transforms.row_loop.operand_rows import (
+    DTYPES,
+    SLICES,
+    OperandRows,
+    gathers,
+    height,
+)
 
 
 class RowOps:
@@ -21,6 +30,19 @@ class RowOps:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
+
+    def run(self, op: Op, operands: list[Tensor | None], result: Tensor) -> None:
+        """`op` on a few rows: its operands, padded, and the rows of its result."""
+        operands, changed = [*operands], dict[str, Any]()
+        if window_of(op) is not None:
+            changed["padding"] = VALID_PADDING
+        if op.kind in SLICES:
+            for operand, value in ((1, 0), (2, height(result))):  # all of these rows
+                places = integers(op.operands()[operand])
+                assert places is not None, "it was found to cut columns and channels alone"
+                changed_places = [*places[:ROWS], value, *places[ROWS + 1 :]]
+                operands[operand] = self.draft.integers("places", changed_places)
+        self.draft.clone(op, operands, [result], **changed)
 
     def gather(self, rows: Tensor, positions: Tensor) -> Tensor:
         """The rows at `positions`."""

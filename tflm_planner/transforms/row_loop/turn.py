@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
-from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.model.quantization import NOT_QUANTIZED, UNIT_SCALE, Quantization
 from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import window_of
@@ -78,8 +77,7 @@ class Turn(ABC):
                 None if t is None else draft.same(t) if t.is_constant else tiles[i]
                 for i, t in enumerate(op.inputs)
             ]
-            changed = {"padding": VALID_PADDING} if window_of(op) is not None else {}
-            draft.clone(op, operands, [loop_rows[out]], **changed)
+            self._body.run(op, operands, loop_rows[out])
             self._carry_on()
         return loop_rows[geometry.result]
 
