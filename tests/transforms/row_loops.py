@@ -34,7 +34,7 @@ from tflm_planner.transforms.row_loop.geometry import loop_geometry
 KINDS = {
     "conv_2d": 12, "depthwise_conv_2d": 8, "max_pool_2d": 2, "average_pool_2d": 2, "pad": 2,
     "add": 6, "sub": 1, "mul": 2, "relu": 1, "logistic": 1, "softmax": 1, "leaky_relu": 1,
-    "concatenation": 3, "quantize": 1, "cut": 4,
+    "concatenation": 3, "quantize": 1,
 }  # fmt: skip
 """What can be streamed, with weights."""
 
@@ -78,12 +78,14 @@ class Blocks(Operators):
         )
 
 
-def random_blocks(seed: int, steps: int) -> bytes:
-    """A random graph of image operators on one image: chains, residuals, joined branches."""
+def random_blocks(seed: int, steps: int, *, cuts: int = 0) -> bytes:
+    """A random graph of image operators on one image: chains, residuals, joined branches. cuts: the
+    weight of operators that cut columns and channels."""
     rng = np.random.default_rng(seed)
     maker = Blocks(rng, str(rng.choice(["int8", "int16", "float32"], p=[0.7, 0.15, 0.15])))
     missing = {"int16": {"leaky_relu", "quantize"}, "float32": {"quantize"}}
-    kinds = {k: w for k, w in KINDS.items() if k not in missing.get(maker.dtype, set[str]())}
+    weighted = {**KINDS, "cut": cuts} if cuts else KINDS
+    kinds = {k: w for k, w in weighted.items() if k not in missing.get(maker.dtype, set[str]())}
     shape = (1, maker.integer(5, 22), maker.integer(2, 10), maker.integer(1, 6))
     x = maker.value(shape, 0.0, 1.0)
     maker.graph.table.inputs.append(x.index)

@@ -45,6 +45,7 @@ from tflm_planner.transforms.row_loop import (
     LoopedRegion,
     NotStreamableError,
 )  # fmt: skip
+from tflm_planner.transforms.row_loop.operand_rows import SLICES
 from tflm_planner.transforms.tile.tile import band
 
 VWW, RESNET = "vww_96_int8", "pretrainedResnet_quant"
@@ -53,13 +54,27 @@ M4 = "cortex-m4/cmsis-nn"
 
 @needs_tflm
 @settings(PATIENT, max_examples=10)
-@given(st.integers(0, 2**32 - 1), st.integers(3, 14))
+@given(st.integers(0, 2**32 - 1), st.integers(3, 14), st.sampled_from([0, 6]))
 @pytest.mark.slow
-def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
+def test_loops_compute_the_same_bits(seed: int, steps: int, cuts: int) -> None:
     """Whatever the pass accepts is exact: paddings, strides over kernels, dilation, branches of
-    different depth, rows that do not divide the image, int8, int16 and float."""
-    data = random_blocks(seed, steps)
+    different depth, cut channels, rows that do not divide the image, int8, int16 and float."""
+    data = random_blocks(seed, steps, cuts=cuts)
     made, _ = streamed(data, *random_loops(data, random.Random(seed)))
+    assert quick_differences(data, made) == []
+
+
+@needs_tflm
+@pytest.mark.parametrize(
+    ("seed", "border"), [(12, "masked"), (20, "reverse"), (34, "peeled"), (18, "peeled")]
+)
+def test_cut_columns_and_channels_run_in_loops(seed: int, border: LoopBorder) -> None:
+    data = random_blocks(seed, 8, cuts=6)
+    loops = random_loops(data, random.Random(seed))
+    made, _ = streamed(data, *loops)
+    assert border in {loop.border for loop in loops}
+    assert any(op.kind in SLICES and len(op.inputs[1].shape or ()) == 1 and op.inputs[1].is_constant
+               for graph in read_model(made).graphs[1:] for op in graph.ops)  # fmt: skip
     assert quick_differences(data, made) == []
 
 
