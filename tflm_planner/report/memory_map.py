@@ -15,6 +15,7 @@ from tflm_planner.report.document import BlockKind, MapBlock, MapStep, MemoryMap
 from tflm_planner.report.peak import covered_bytes
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.uncertainty import BoundKind
+from tflm_planner.tflm.held_views import held_spans
 from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
 
 
@@ -112,9 +113,10 @@ def _blocks(
         return MapBlock(name, kind, size, offset, start, end)
 
     blocks: list[MapBlock] = []
+    spans = held_spans(timeline, offsets)
     for t, offset in zip(timeline.planned, offsets, strict=False):
         kind: BlockKind = "input" if t in inputs else "output" if t in outputs else "activation"
-        blocks.append(block(t.name, kind, align_up(planned_bytes(t)), offset, timeline.span(t)))
+        blocks.append(block(t.name, kind, align_up(planned_bytes(t)), offset, spans[t]))
     for s, offset in zip(timeline.scratch, offsets[len(timeline.planned) :], strict=True):
         blocks.append(block(f"scratch of {s.op.label}", "scratch", s.size, offset, s.span))
     return blocks
