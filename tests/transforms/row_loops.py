@@ -50,9 +50,11 @@ class Blocks(Operators):
         return super().pick(accept)
 
     def cut(self) -> bool:
-        """SLICE or STRIDED_SLICE of columns and channels, of all rows."""
+        """SLICE, STRIDED_SLICE or SPLIT of columns and channels, of all rows."""
         x = self.pick()
         assert x is not None
+        if self.chance(0.3):
+            return self.parts(x)
         begin = [0, 0, *(self.integer(0, n // 2) for n in x.shape[2:])]
         begin = [min(b, n - 1) for b, n in zip(begin, x.shape, strict=True)]
         size = [self.integer(1, n - b) for n, b in zip(x.shape, begin, strict=True)]
@@ -76,6 +78,20 @@ class Blocks(Operators):
         return self.emit(
             "STRIDED_SLICE", inputs, [out], "StridedSliceOptions", beginMask=mask, endMask=mask
         )
+
+    def parts(self, x: Value) -> bool:
+        """SPLIT or SPLIT_V of columns or channels."""
+        axis = self.integer(2, 3)
+        if self.chance(0.5) and x.shape[axis] % 2 == 0:
+            outs = self._parts(x, axis, [x.shape[axis] // 2] * 2)
+            return self.emit("SPLIT", [self.constant(axis), x], outs, "SplitOptions", numSplits=2)
+        if x.shape[axis] < 2:
+            return False
+        first = self.integer(1, x.shape[axis] - 1)
+        sizes = [first, x.shape[axis] - first]
+        inputs = [x, self.constant(sizes), self.constant(axis)]
+        outs = self._parts(x, axis, sizes)
+        return self.emit("SPLIT_V", inputs, outs, "SplitVOptions", numSplits=2)
 
 
 def random_blocks(seed: int, steps: int, *, cuts: int = 0) -> bytes:
@@ -118,6 +134,44 @@ def chain(*layers: tuple[int, int, int], size: int = 12, same: bool = True) -> b
                  strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1)  # fmt: skip
         x, depth = y, channels
     graph.outputs(x)
+    return net.finish()
+
+
+def cut_block(kind: str, *, stride: int = 1) -> bytes:
+    """A block whose channels are cut in two by operators of a kind; one half goes through a
+    convolution of 3x3, the other one through one of 5x5, and both are joined."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 14, 5, 6), scale=0.1)
+    parts = [graph.tensor(f"part{i}", (1, 14, 5, 3), scale=0.1) for i in range(2)]
+    if kind == "SPLIT":
+        axis = graph.constant("axis", 3)
+        graph.op(kind, [axis, x], parts, "SplitOptions", numSplits=2)
+    elif kind == "SPLIT_V":
+        places = [graph.constant("sizes", [3, -1]), graph.constant("axis", -1)]
+        graph.op(kind, [x, *places], parts, "SplitVOptions", numSplits=2)
+    for i, part in enumerate(parts):
+        begin = graph.constant(f"begin{i}", [0, 0, 0, 3 * i])
+        if kind == "SLICE":
+            size = graph.constant(f"size{i}", [1, -1, 5, 3] if i else [1, 14, 5, 3])
+            graph.op(kind, [x, begin, size], [part], "SliceOptions")
+        elif kind == "STRIDED_SLICE":
+            ends = [graph.constant(f"end{i}", [1, 14, 5, 3 * i + 3]),
+                    graph.constant(f"steps{i}", [1, 1, 1, 1])]  # fmt: skip
+            graph.op(kind, [x, begin, *ends], [part], "StridedSliceOptions", endMask=7 * i)
+    made: list[int] = []
+    rows, columns = -(-14 // stride), -(-5 // stride)
+    for size, part in zip((3, 5), parts, strict=True):
+        values = [[[[(3 * a + b + size) % 7 - 3] * 3 for b in range(size)] for a in range(size)]
+                  for _ in range(4)]  # fmt: skip
+        weights = graph.constant(f"w{size}", values, "int8", scale=0.1)
+        bias = graph.constant(f"b{size}", [1, 2, 3, 4], "int32", scale=0.01)
+        made.append(graph.tensor(f"y{size}", (1, rows, columns, 4), scale=0.1))
+        graph.op("CONV_2D", [part, weights, bias], [made[-1]], "Conv2DOptions", strideH=stride,
+                 strideW=stride, dilationHFactor=1, dilationWFactor=1)  # fmt: skip
+    y = graph.tensor("y", (1, rows, columns, 8), scale=0.1)
+    graph.op("CONCATENATION", made, [y], "ConcatenationOptions", axis=3)
+    graph.outputs(y)
     return net.finish()
 
 

@@ -15,6 +15,7 @@ from tests.models.strategies import PATIENT
 from tests.tflm.wheel import Wheel
 from tests.transforms.row_loops import chain as _chain
 from tests.transforms.row_loops import (
+    cut_block,
     faults,
     geometry_of,
     planned,
@@ -45,7 +46,6 @@ from tflm_planner.transforms.row_loop import (
     LoopedRegion,
     NotStreamableError,
 )  # fmt: skip
-from tflm_planner.transforms.row_loop.operand_rows import SLICES
 from tflm_planner.transforms.tile.tile import band
 
 VWW, RESNET = "vww_96_int8", "pretrainedResnet_quant"
@@ -65,17 +65,16 @@ def test_loops_compute_the_same_bits(seed: int, steps: int, cuts: int) -> None:
 
 
 @needs_tflm
-@pytest.mark.parametrize(
-    ("seed", "border"), [(12, "masked"), (20, "reverse"), (34, "peeled"), (18, "peeled")]
-)
-def test_cut_columns_and_channels_run_in_loops(seed: int, border: LoopBorder) -> None:
-    data = random_blocks(seed, 8, cuts=6)
-    loops = random_loops(data, random.Random(seed))
-    made, _ = streamed(data, *loops)
-    assert border in {loop.border for loop in loops}
-    assert any(op.kind in SLICES and len(op.inputs[1].shape or ()) == 1 and op.inputs[1].is_constant
-               for graph in read_model(made).graphs[1:] for op in graph.ops)  # fmt: skip
-    assert quick_differences(data, made) == []
+@pytest.mark.parametrize("border", LOOP_BORDERS)
+@pytest.mark.parametrize("kind", ["SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V"])
+def test_blocks_that_cut_their_channels_run_in_loops(kind: str, border: LoopBorder) -> None:
+    """Each operator that cuts takes the rows of a turn, also in turns outside the loop."""
+    data = cut_block(kind, stride=1 + (border == "reverse"))
+    everything = tuple(range(len(read_model(data).main.ops)))
+    made, _ = streamed(data, LoopedRegion(everything, 1, border))
+    (body,) = (g for g in read_model(made).graphs[1:] if any(op.kind == "CONV_2D" for op in g.ops))
+    assert any(op.kind == kind for op in body.ops)
+    assert faults(data, made) == []
 
 
 @pytest.mark.parametrize("seed", [6, 79, 103, 198])

@@ -70,6 +70,16 @@ def cut(begin: tuple[int, ...], size: tuple[int, ...], *, strides: bool = False)
     return read_model(one.finish((y, size))).main.ops[1]
 
 
+def split(axis: int) -> Op:
+    """SPLIT in two along an axis."""
+    one = One(SHAPE)
+    halves = tuple(n // 2 if a == axis else n for a, n in enumerate(SHAPE))
+    parts = [one.tensor(halves), one.tensor(halves)]
+    operands = [one.graph.constant("axis", axis), one.x]
+    one.graph.op("SPLIT", operands, parts, "SplitOptions", numSplits=2)
+    return read_model(one.finish(*((y, halves) for y in parts))).main.ops[1]
+
+
 def cut_where_an_input_says() -> Op:
     """SLICE from places that only the input knows."""
     one = One(SHAPE)
@@ -110,6 +120,12 @@ def test_rows_that_are_read(make: Callable[[], Op], wanted: dict[str, object]) -
     assert found == OperandRows(0, tensor, **wanted)  # type: ignore[arg-type]
 
 
+def test_results_of_a_split_have_the_rows_of_its_data() -> None:
+    op = split(3)
+    assert op.inputs[1] is not None
+    assert operand_rows(op) == [OperandRows(1, op.inputs[1])]
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -123,10 +139,11 @@ def test_rows_that_are_read(make: Callable[[], Op], wanted: dict[str, object]) -
         (lambda: cut((0, 0, 0, 0), (1, 6, 6, 4)), "takes a part of the rows"),
         (lambda: cut((0, 1, 0, 0), (1, 7, 6, 4), strides=True), "takes a part of the rows"),
         (cut_where_an_input_says, "has the shape"),
+        (lambda: split(1), "takes rows apart"),
     ],
     ids=["averages over the border", "a constant image", "a column", "a batch", "no image",
          "pads of an input", "the lower rows", "the upper rows", "rows with strides",
-         "places of an input"],
+         "places of an input", "upper and lower rows"],
 )  # fmt: skip
 def test_operators_without_such_rows(make: Callable[[], Op], why: str) -> None:
     with pytest.raises(NotStreamableError, match=why):

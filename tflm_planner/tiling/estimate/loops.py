@@ -179,7 +179,7 @@ class _ClosedInterval:
     def _operator_bytes(self, g: LoopGeometry, index: int, last_reader: dict[Tensor, int]) -> int:
         """Bytes inside the loop, without the store, while operator number `index` runs."""
         op, position = g.ops[index], self.interval.first + index
-        result_bytes = _rows_bytes(g, op.outputs[0])
+        result_bytes = sum(_rows_bytes(g, t) for t in op.outputs)
         tiles = own_halos = reused = 0
         for use in g.uses_of(op):
             size = use.tile * use.reading.width * element_bytes(use.reading.tensor)
@@ -187,9 +187,10 @@ class _ClosedInterval:
             if use.reading.tensor in self.schedule.reused_bytes[position]:
                 reused = max(reused, min(size, result_bytes))
         waiting = sum(
-            _rows_bytes(g, earlier.outputs[0])
+            _rows_bytes(g, t)
             for j, earlier in enumerate(g.ops[:index])
-            if j < index < last_reader.get(earlier.outputs[0], -1)
+            for t in earlier.outputs
+            if j < index < last_reader.get(t, -1)
         )
         other_halos = g.halo_bytes - own_halos
         scratch = self.schedule.scratch[position]

@@ -297,7 +297,10 @@ def _rates(
     for op in reversed(region):
         for maker, read in reads:
             if maker is op:
-                rate = rates[op.outputs[0]] * read.stride
+                wanted = {rates[t] for t in op.outputs}
+                if len(wanted) > 1:
+                    raise NotStreamableError(f"the results of {op.label} are read at two rates")
+                rate = wanted.pop() * read.stride
                 if rates.setdefault(read.tensor, rate) != rate:
                     raise NotStreamableError(f"{quote(read.tensor.name)} is read at two rates")
     return rates
@@ -324,9 +327,9 @@ def _delay(
                 before, _ = _sides(read, backwards)
                 lag = delays[read.tensor] + max(read.reach - read.stride, 0) - before
                 delay = max(delay, -(-lag // read.stride))
-        if op.outputs[0] is result:
+        if any(t is result for t in op.outputs):
             delay = -(-delay // unit) * unit
-        delays[op.outputs[0]] = delay
+        delays.update(dict.fromkeys(op.outputs, delay))
 
 
 def _uses(

@@ -19,7 +19,7 @@ from tflm_planner.model.ir import Op, Tensor, quote
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Same, Slide
-from tflm_planner.ops.roles import PADS
+from tflm_planner.ops.roles import PADS, SPLITS
 from tflm_planner.ops.window import COLUMNS, ROWS, Window, window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
@@ -28,7 +28,7 @@ DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
 """Element types that every operator of a loop supports."""
 SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
 """Kinds that cut columns and channels; in a loop all rows are taken."""
-_BY_ROW = ELEMENT_WISE | ROW_WISE | {"CONCATENATION", *PADS, *SLICES}
+_BY_ROW = ELEMENT_WISE | ROW_WISE | {"CONCATENATION", *PADS, *SLICES, *SPLITS}
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ def operand_rows(op: Op) -> list[OperandRows]:
         return [_of_pad(op)]
     if op.kind in SLICES:
         return [_of_slice(op)]
+    if op.kind in SPLITS:
+        return [_of_split(op)]
     links = {link.operand: link for link in axis_map(op).links_of(ROWS)}
     readings: list[OperandRows] = []
     for i, t in enumerate(op.inputs):
@@ -110,7 +112,7 @@ def operand_rows(op: Op) -> list[OperandRows]:
 
 
 def _check(op: Op) -> None:
-    if has_side_effects(op) or len(op.outputs) != 1:
+    if has_side_effects(op) or (len(op.outputs) != 1 and op.kind not in SPLITS):
         raise NotStreamableError(f"{op.label} has side effects or several results")
     if op.kind not in _BY_ROW and window_of(op) is None:
         raise NotStreamableError(f"{op.label} has no form by rows")
@@ -188,6 +190,17 @@ def _of_slice(op: Op) -> OperandRows:
     if data.is_constant or not takes_all:
         raise NotStreamableError(f"{op.label} takes a part of the rows, or places that vary")
     return OperandRows(0, data)
+
+
+def _of_split(op: Op) -> OperandRows:
+    """SPLIT of columns or channels: each row of every result is cut out of one row."""
+    place = SPLITS[op.kind].data
+    links = [axis_map(op).links_of(ROWS, r) for r in range(len(op.outputs))]
+    data = op.operands()[place]
+    by_row = all(link and link[0].rule == Same() for link in links)
+    if not by_row or data.is_constant or any(height(t) != height(data) for t in op.outputs):
+        raise NotStreamableError(f"{op.label} takes rows apart, or along an axis that varies")
+    return OperandRows(place, data)
 
 
 def _takes_row_by_row(op: Op) -> bool:

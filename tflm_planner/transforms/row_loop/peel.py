@@ -12,7 +12,7 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.roles import PADS
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import height, row_elements
-from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
+from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape
 
 Range = tuple[int, int]
 """Half-open range of rows (from, to)."""
@@ -38,7 +38,7 @@ class Unrolled:
             tiles = {use.reading.operand: self._tile(use, turn, wanted, rows)
                      for use in geometry.uses_of(op)}  # fmt: skip
             if wanted[0] < wanted[1]:
-                rows[out] = self._compute_rows(op, tiles, wanted)
+                rows.update(self._compute_rows(op, tiles, wanted))
         if geometry.result in rows:
             self._write(rows[geometry.result], self._rows_inside(geometry.result, turn)[0])
 
@@ -48,16 +48,15 @@ class Unrolled:
         low, high = turn * n - late, (turn + 1) * n - late
         return max(low, 0), min(high, height(t))
 
-    def _compute_rows(self, op: Op, tiles: dict[int, Tensor | None], wanted: Range) -> Tensor:
-        draft, out = self._row_ops.draft, op.outputs[0]
+    def _compute_rows(
+        self, op: Op, tiles: dict[int, Tensor | None], wanted: Range
+    ) -> dict[Tensor, Tensor]:
         first = tiles.get(0)
         if op.kind in PADS:
             assert first is not None
-            return first
-        computed = draft.tensor(out, out.name, with_rows(out, wanted[1] - wanted[0]))
+            return {op.outputs[0]: first}
         operands = [tiles.get(i, t) for i, t in enumerate(op.inputs)]
-        self._row_ops.run(op, operands, computed)
-        return computed
+        return self._row_ops.run(op, operands, wanted[1] - wanted[0])
 
     def _tile(
         self, use: LoopOperand, turn: int, wanted: Range, rows: dict[Tensor, Tensor]

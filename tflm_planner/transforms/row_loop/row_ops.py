@@ -31,18 +31,21 @@ class RowOps:
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
 
-    def run(self, op: Op, operands: list[Tensor | None], result: Tensor) -> None:
-        """`op` on a few rows: its operands, padded, and the rows of its result."""
+    def run(self, op: Op, operands: list[Tensor | None], rows: int) -> dict[Tensor, Tensor]:
+        """`op` on a few rows of its operands, which are padded. Returns, by result of `op`, its
+        `rows` rows."""
+        results = {t: self.draft.tensor(t, t.name, with_rows(t, rows)) for t in op.outputs}
         operands, changed = [*operands], dict[str, Any]()
         if window_of(op) is not None:
             changed["padding"] = VALID_PADDING
         if op.kind in SLICES:
-            for operand, value in ((1, 0), (2, height(result))):  # all of these rows
+            for operand, value in ((1, 0), (2, rows)):  # all of these rows
                 places = integers(op.operands()[operand])
                 assert places is not None, "it was found to cut columns and channels alone"
                 changed_places = [*places[:ROWS], value, *places[ROWS + 1 :]]
                 operands[operand] = self.draft.integers("places", changed_places)
-        self.draft.clone(op, operands, [result], **changed)
+        self.draft.clone(op, operands, [*results.values()], **changed)
+        return results
 
     def gather(self, rows: Tensor, positions: Tensor) -> Tensor:
         """The rows at `positions`."""

@@ -23,7 +23,7 @@ from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import window_of
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height
-from tflm_planner.transforms.row_loop.row_ops import RowOps, with_rows
+from tflm_planner.transforms.row_loop.row_ops import RowOps
 
 
 class Turn(ABC):
@@ -72,12 +72,11 @@ class Turn(ABC):
                 loop_rows[out] = tiles[0]
                 self._carry_on()
                 continue
-            loop_rows[out] = draft.tensor(out, out.name, with_rows(out, geometry.rows[out]))
             operands = [
                 None if t is None else draft.same(t) if t.is_constant else tiles[i]
                 for i, t in enumerate(op.inputs)
             ]
-            self._body.run(op, operands, loop_rows[out])
+            loop_rows.update(self._body.run(op, operands, geometry.rows[out]))
             self._carry_on()
         return loop_rows[geometry.result]
 
