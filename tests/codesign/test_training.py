@@ -107,16 +107,6 @@ def test_tensorflow_computes_what_numpy_says(name: str) -> None:
     assert distance(of_network(fold(network)).predict(images), wanted) < 1e-5
 
 
-@pytest.mark.slow
-def test_what_is_not_trained_is_refused() -> None:
-    grown = ChainBuilder(1)
-    grown.conv(4, (3, 3), skip=1)
-    layers = (replace(grown.layers[0], join="concat"),)
-    trainable = untrained(Chain("dense", (8, 8, 1), layers), TrainingForm(), 0)
-    with pytest.raises(ValueError, match="concatenations"):
-        trainable.predict(np.zeros((1, 8, 8, 1), np.float32))
-
-
 # --- data -----------------------------------------------------------------------------------------
 
 
