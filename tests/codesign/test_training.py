@@ -305,6 +305,19 @@ def test_int8_is_as_accurate(rounded: RoundedModel, trained: Trainable, digits: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("rate", "is_tuned"), [(2.0, True), (1e4, False)])
+def test_fine_tuning_that_diverges_is_not_kept(
+    trained: Trainable, digits: DataSet, rate: float, is_tuned: bool
+) -> None:
+    """It is done again at lower rates; where all of them diverge, nothing is fine-tuned."""
+    said: list[str] = []
+    made = round_network(trained, digits, replace(FINE_TUNING, rate=rate), said.append)
+    assert len(said) == 3 and "accuracy 0.100" in said[0]
+    assert (made.int8 != round_network(trained, digits).int8) == is_tuned
+    assert made.of_int8 > made.after_training - 0.02 and made.after_training > 0.9
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sums", "late sums", "bottlenecks"])
 def test_rounded_training_sees_what_int8_computes(name: str) -> None:
     chain, form = FORMS[name]
