@@ -1,7 +1,7 @@
 """Runs models on images with LiteRT: outputs, accuracies, and the ranges of their values.
 
-Models run on the reference kernels, whose int8 results equal those of TFLM bit by bit. It needs no
-TensorFlow.
+Models run on the reference kernels, whose int8 results equal those of TFLM bit by bit, but for a
+few sums of dense layers, which are one step apart. It needs no TensorFlow.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ EPSILON = 1e-3
 @dataclass(frozen=True)
 class TrainingForm:
     """The parts that only training has. norms: whether each convolution is normalised before or
-    after. branches: parallel branches of convolutions. where: the layers that have branches; None:
-    all."""
+    after. Layers of the kind norm are normalised as well, and stay. branches: parallel branches of
+    convolutions. where: the layers that have branches; None: all."""
 
     norms: Literal["before", "after"] = "after"
     branches: Branches | None = None
