@@ -18,7 +18,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -130,7 +130,10 @@ VARIANTS: dict[str, Callable[[Chain], tuple[Chain, TrainingForm]]] = {
     "DERO": dero,
     "vanishing": vanishing,
     "vanishing at the peak": vanishing_at_peak,
+    "plain, taught": without,
 }
+TAUGHT = ("plain, taught",)
+"""Variants that learn half from the original of their width, trained as they are."""
 _OF_RESNET = (
     ("original", ""), ("plain", ""), ("DERO", ""), ("vanishing", ""),
     ("plain", "original"), ("vanishing", "original"), ("vanishing at the peak", "original"),
@@ -141,6 +144,7 @@ allows, then as that of DERO's does, which needs more than the original at any w
 _OF_DENSENET = (
     ("original", ""), ("plain", ""), ("DERO", ""), ("vanishing", ""),
     ("plain", "original"), ("DERO", "original"), ("original", "DERO"), ("plain", "DERO"),
+    ("plain, taught", ""),
 )  # fmt: skip
 FAMILIES = {
     "resnet": Family(resnet, _OF_RESNET, range(2, WIDEST + 1, 2), 8, 14),
@@ -184,7 +188,12 @@ def score(
     """Accuracies of one training, and the processor time that it took."""
     began = time.process_time()
     trainable = untrained(*networks.made(name, width), recipe.seed)
-    train(trainable, data, recipe)
+    teacher = None
+    if name in TAUGHT:
+        taught_by = untrained(*networks.made("original", width), recipe.seed)
+        train(taught_by, data, recipe)
+        teacher, recipe = taught_by.predict, replace(recipe, distilling=0.5)
+    train(trainable, data, recipe, teacher=teacher)
     rounded = round_network(trainable, data, FINE_TUNING)
     return {
         "float": rounded.of_floats,
