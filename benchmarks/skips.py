@@ -1,13 +1,14 @@
-"""What skips are worth in accuracy: a small ResNet as it is, without skips, with DERO's, and with
-skips that vanish, trained on real digits, at equal width and at equal arena.
+"""What skips are worth in accuracy: a small ResNet or DenseNet as it is, without skips, with
+DERO's, and with skips that vanish, trained on real digits, at equal width and at equal arena.
 
-    python benchmarks/skips.py [--side 20] [--width 8] [--layers 14] [--epochs 6] [--seeds 3]
-                               [--data mnist5k] [--keep FILE]
+    python benchmarks/skips.py [--family resnet] [--side 20] [--width 8] [--layers 14] [--epochs 6]
+                               [--seeds 3] [--data mnist5k] [--tiles] [--keep FILE]
 
 Prints a table in Markdown ([docs/training.md](../docs/training.md)). Arenas are planned, on a
 Cortex-M4 with CMSIS-NN; at equal arena a variant is as wide (to two channels) as the arena of
-the original, or of DERO's, allows. `--keep` appends each training to a file, and what that has is
-not trained again.
+the original, or of DERO's, allows. The width of a DenseNet (`--family densenet`) is its growth, to
+one channel; it has a growth of 6 and 22 layers where nothing else is asked for. `--tiles` adds the
+arena in tiles. `--keep` appends each training to a file, and what that has is not trained again.
 """
 
 from __future__ import annotations
@@ -17,23 +18,31 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
 from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.families import ChainBuilder
+from tflm_planner.codesign.chains.papers import small_densenet
 from tflm_planner.codesign.chains.residuals import plain, reorganise
 from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.networks.build import build
 from tflm_planner.codesign.networks.folding import running
 from tflm_planner.codesign.networks.selection import planned_memory, select
 from tflm_planner.codesign.training.data import DataSet, load_data
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.trainable import TrainingForm, untrained
+from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.allowed_operators import AllowedOperators
+from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 
-MEMORY = partial(planned_memory, target=load_target("cortex-m4/cmsis-nn"))
+TARGET = load_target("cortex-m4/cmsis-nn")
+MEMORY = partial(planned_memory, target=TARGET)
 WIDEST = 24
 
 
@@ -45,6 +54,19 @@ class Shape:
     channels: int
     layers: int
     classes: int
+
+
+@dataclass(frozen=True)
+class Family:
+    """Networks of a kind. make: shape, width -> chain. rows: variants, and beside each that whose
+    arena, at the width of the first, its own width follows ("": it has that width). widths: those
+    that are tried for it. width, layers: those of the first row, where nothing is asked for."""
+
+    make: Callable[[Shape, int], Chain]
+    rows: tuple[tuple[str, str], ...]
+    widths: range
+    width: int
+    layers: int
 
 
 def resnet(shape: Shape, width: int) -> Chain:
@@ -61,6 +83,13 @@ def resnet(shape: Shape, width: int) -> Chain:
     return Chain(f"resnet{shape.layers}_{width}", image, tuple(grown.layers))
 
 
+def densenet(shape: Shape, growth: int) -> Chain:
+    """A DenseNet of three blocks for small images. A layer of a block is two convolutions."""
+    image = (shape.side, shape.side, shape.channels)
+    sizes = ((shape.layers - 4) // 6,) * 3
+    return small_densenet(f"densenet{shape.layers}_{growth}", image, sizes, growth, shape.classes)
+
+
 def original(chain: Chain) -> tuple[Chain, TrainingForm]:
     """As it is."""
     return chain, TrainingForm()
@@ -72,8 +101,11 @@ def without(chain: Chain) -> tuple[Chain, TrainingForm]:
 
 
 def dero(chain: Chain) -> tuple[Chain, TrainingForm]:
-    """With DERO's skips, normalised before convolutions."""
-    return reorganise(chain), TrainingForm("before")
+    """With DERO's skips, normalised before convolutions, and scaled where the paper's network of
+    that kind has them scaled."""
+    is_dense = chain.name.startswith("dense")
+    made = reorganise(chain, scaled="where shapes change" if is_dense else "always")
+    return made, TrainingForm("before")
 
 
 def vanishing(chain: Chain) -> tuple[Chain, TrainingForm]:
@@ -98,36 +130,70 @@ VARIANTS: dict[str, Callable[[Chain], tuple[Chain, TrainingForm]]] = {
     "DERO": dero,
     "vanishing": vanishing,
     "vanishing at the peak": vanishing_at_peak,
+    "plain, taught": without,
 }
-ROWS = (
+TAUGHT = ("plain, taught",)
+"""Variants that learn half from the original of their width, trained as they are."""
+_OF_RESNET = (
     ("original", ""), ("plain", ""), ("DERO", ""), ("vanishing", ""),
     ("plain", "original"), ("vanishing", "original"), ("vanishing at the peak", "original"),
     ("original", "DERO"), ("plain", "DERO"), ("vanishing", "DERO"),
 )  # fmt: skip
 """Variants at the width of the original, then those that are as wide as the arena of the original
 allows, then as that of DERO's does, which needs more than the original at any width."""
+_OF_DENSENET = (
+    ("original", ""), ("plain", ""), ("DERO", ""), ("vanishing", ""),
+    ("plain", "original"), ("DERO", "original"), ("original", "DERO"), ("plain", "DERO"),
+    ("plain, taught", ""),
+)  # fmt: skip
+FAMILIES = {
+    "resnet": Family(resnet, _OF_RESNET, range(2, WIDEST + 1, 2), 8, 14),
+    "densenet": Family(densenet, _OF_DENSENET, range(1, WIDEST + 1), 6, 22),
+}
 
 
-@cache
-def width_within(name: str, shape: Shape, arena: int) -> int:
-    """The largest even width at which a variant's arena is no larger."""
-    widths = range(2, WIDEST + 1, 2)
-    fitting = (w for w in widths if memory_of(name, shape, w) <= arena)
-    return max(fitting)
+@dataclass(frozen=True)
+class Networks:
+    """The variants of a family at a shape."""
+
+    family: str
+    shape: Shape
+
+    @cache  # noqa: B019 (there is one)
+    def made(self, name: str, width: int) -> tuple[Chain, TrainingForm]:
+        """A variant, and how it is trained."""
+        return VARIANTS[name](FAMILIES[self.family].make(self.shape, width))
+
+    @cache  # noqa: B019
+    def memory(self, name: str, width: int) -> int:
+        """Bytes of planned arena."""
+        return MEMORY(self.made(name, width)[0]).arena
+
+    def width_within(self, name: str, arena: int) -> int:
+        """The largest width at which a variant's arena is no larger."""
+        widths = FAMILIES[self.family].widths
+        return max(w for w in widths if self.memory(name, w) <= arena)
+
+    def in_tiles(self, name: str, width: int) -> int:
+        """Bytes of arena with the tiles that the search finds, of the firmware's own operators."""
+        permission = TilePermission(operators=AllowedOperators.NONE)
+        options = PlanOptions(MemoryOptions(kernels=kernels_of(TARGET)), permission, verify=None)
+        session = PlanningSession(build(running(self.made(name, width)[0])), Stop(), lambda _: None)
+        return session.plan(options).file.inspection.arena.arena
 
 
-@cache
-def memory_of(name: str, shape: Shape, width: int) -> int:
-    """Bytes of planned arena."""
-    return MEMORY(VARIANTS[name](resnet(shape, width))[0]).arena
-
-
-def score(name: str, shape: Shape, width: int, data: DataSet, recipe: Recipe) -> dict[str, float]:
+def score(
+    networks: Networks, name: str, width: int, data: DataSet, recipe: Recipe
+) -> dict[str, float]:
     """Accuracies of one training, and the processor time that it took."""
     began = time.process_time()
-    chain, form = VARIANTS[name](resnet(shape, width))
-    trainable = untrained(chain, form, recipe.seed)
-    train(trainable, data, recipe)
+    trainable = untrained(*networks.made(name, width), recipe.seed)
+    teacher = None
+    if name in TAUGHT:
+        taught_by = untrained(*networks.made("original", width), recipe.seed)
+        train(taught_by, data, recipe)
+        teacher, recipe = taught_by.predict, replace(recipe, distilling=0.5)
+    train(trainable, data, recipe, teacher=teacher)
     rounded = round_network(trainable, data, FINE_TUNING)
     return {
         "float": rounded.of_floats,
@@ -143,43 +209,63 @@ def in_words(values: list[float]) -> str:
     return f"{100 * statistics.mean(values):.2f} ± {100 * deviation:.2f}"
 
 
-def line(name: str, shape: Shape, width: int, scores: list[dict[str, float]]) -> str:
+def line(
+    networks: Networks, name: str, width: int, scores: list[dict[str, float]], *, tiles: bool
+) -> str:
     """A row of the table."""
-    chain = running(VARIANTS[name](resnet(shape, width))[0])
-    size, arena = size_of(chain), memory_of(name, shape, width)
+    size = size_of(running(networks.made(name, width)[0]))
     cells = [in_words([s[key] for s in scores]) for key in ("float", "after training", "int8")]
-    about = f"{size.macs / 1e6:.2f} M | {size.parameters:,} | {arena:,}"
-    return f"| {name} | {width} | {about} | {' | '.join(cells)} |"
+    arenas = [networks.memory(name, width), *([networks.in_tiles(name, width)] * tiles)]
+    about = f"{size.macs / 1e6:.2f} M | {size.parameters:,}"
+    return f"| {name} | {width} | {about} | {' | '.join([*map('{:,}'.format, arenas), *cells])} |"
+
+
+class Kept:
+    """Trainings that are done, by what was trained. file: where they are appended, if anywhere."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self.scores: dict[str, dict[str, float]] = {}
+        if file is not None and file.is_file():
+            self.scores = dict(json.loads(text) for text in file.read_text().splitlines())
+
+    def get(self, key: str, make: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """The figures of a training, which is done if it is not kept."""
+        if key not in self.scores:
+            self.scores[key] = make()
+            if self._file is not None:
+                with self._file.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps((key, self.scores[key])) + "\n")
+        return self.scores[key]
 
 
 def main() -> None:
     """Train what is not kept yet, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for option, number in (("side", 20), ("width", 8), ("layers", 14), ("epochs", 6), ("seeds", 3)):
+    parser.add_argument("--family", choices=FAMILIES, default="resnet")
+    for option, number in (("side", 20), ("width", 0), ("layers", 0), ("epochs", 6), ("seeds", 3)):
         parser.add_argument(f"--{option}", type=int, default=number)
     parser.add_argument("--data", default="mnist5k")
+    parser.add_argument("--tiles", action="store_true")
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
+    family, kept = FAMILIES[given.family], Kept(given.keep)
     data = load_data(given.data, given.side)
-    shape = Shape(given.side, data.images.shape[3], given.layers, data.classes)
-    kept: dict[str, dict[str, float]] = {}
-    if given.keep is not None and given.keep.is_file():
-        kept = dict(json.loads(text) for text in given.keep.read_text().splitlines())
-    for name, beside in ROWS:
-        limit = memory_of(beside, shape, given.width) if beside else 0
-        width = width_within(name, shape, limit) if beside else given.width
+    layers = given.layers or family.layers
+    shape = Shape(given.side, data.images.shape[3], layers, data.classes)
+    networks = Networks(given.family, shape)
+    for name, beside in family.rows:
+        width = given.width or family.width
+        if beside:
+            width = networks.width_within(name, networks.memory(beside, width))
         scores: list[dict[str, float]] = []
         for seed in range(given.seeds):
             recipe = Recipe(epochs=given.epochs, shift=1, seed=seed)
-            key = repr((name, shape, width, given.data, recipe))
-            if key not in kept:
-                kept[key] = score(name, shape, width, data, recipe)
-                if given.keep is not None:
-                    with given.keep.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps((key, kept[key])) + "\n")
-            scores.append(kept[key])
-        print(line(name, shape, width, scores), flush=True)
-    print(f"processor time: {sum(s['seconds'] for s in kept.values()):.0f} s")
+            what = (name, shape, width, given.data, recipe)
+            key = repr(what if given.family == "resnet" else (given.family, *what))
+            scores.append(kept.get(key, partial(score, networks, name, width, data, recipe)))
+        print(line(networks, name, width, scores, tiles=given.tiles), flush=True)
+    print(f"processor time: {sum(s['seconds'] for s in kept.scores.values()):.0f} s")
 
 
 if __name__ == "__main__":

@@ -107,16 +107,6 @@ def test_tensorflow_computes_what_numpy_says(name: str) -> None:
     assert distance(of_network(fold(network)).predict(images), wanted) < 1e-5
 
 
-@pytest.mark.slow
-def test_what_is_not_trained_is_refused() -> None:
-    grown = ChainBuilder(1)
-    grown.conv(4, (3, 3), skip=1)
-    layers = (replace(grown.layers[0], join="concat"),)
-    trainable = untrained(Chain("dense", (8, 8, 1), layers), TrainingForm(), 0)
-    with pytest.raises(ValueError, match="concatenations"):
-        trainable.predict(np.zeros((1, 8, 8, 1), np.float32))
-
-
 # --- data -----------------------------------------------------------------------------------------
 
 
@@ -312,6 +302,19 @@ def test_int8_is_as_accurate(rounded: RoundedModel, trained: Trainable, digits: 
     assert rounded.of_floats == trained.accuracy(digits.test_images, digits.test_labels)
     assert abs(rounded.after_training - rounded.of_floats) < 0.02
     assert abs(rounded.of_int8 - rounded.of_floats) < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "is_tuned"), [(2.0, True), (1e4, False)])
+def test_fine_tuning_that_diverges_is_not_kept(
+    trained: Trainable, digits: DataSet, rate: float, is_tuned: bool
+) -> None:
+    """It is done again at lower rates; where all of them diverge, nothing is fine-tuned."""
+    said: list[str] = []
+    made = round_network(trained, digits, replace(FINE_TUNING, rate=rate), said.append)
+    assert len(said) == 3 and "accuracy 0.100" in said[0]
+    assert (made.int8 != round_network(trained, digits).int8) == is_tuned
+    assert made.of_int8 > made.after_training - 0.02 and made.after_training > 0.9
 
 
 @pytest.mark.slow

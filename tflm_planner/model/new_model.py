@@ -66,14 +66,18 @@ class NewModel:
         return self._new("float32", shape, self._no_data, NOT_QUANTIZED)
 
     def add_parameters(
-        self, values: npt.NDArray[Any], steps: npt.NDArray[Any] | None = None, axis: int = 0
+        self,
+        values: npt.NDArray[Any],
+        steps: npt.NDArray[Any] | None = None,
+        axis: int = 0,
+        zero_point: int = 0,
     ) -> Tensor:
         """A constant with these int8 or int32 values. steps: its scales, either one or one per
-        index along `axis`; None for a constant that is not quantised."""
+        index along `axis`; None for a constant that is not quantised. zero_point: of all scales."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         buffer = DataBuffer(data, False, schema.generated.BufferT())
         self._buffers.append(buffer)
-        quantization = NOT_QUANTIZED if steps is None else Quantization.of(steps, axis=axis)
+        quantization = NOT_QUANTIZED if steps is None else Quantization.of(steps, zero_point, axis)
         return self._new(str(values.dtype), values.shape, buffer, quantization)
 
     def add_copy(self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tflm_planner.codesign.chains.chain import Chain, Layer
+from tflm_planner.codesign.chains.chain import Chain, Layer, Shape
 from tflm_planner.codesign.chains.families import FAMILIES, ChainBuilder
 
 
@@ -48,11 +48,19 @@ def densenet121() -> Chain:
 
 def densenet_mini() -> Chain:
     """A DenseNet of three blocks of four layers for 64x64."""
-    grown = ChainBuilder(3)
-    grown.conv(32, (3, 3), activation="relu")
-    _dense_blocks(grown, (4, 4, 4), 16)
-    grown.classify(10)
-    return Chain("densenet_mini", (64, 64, 3), tuple(grown.layers))
+    return small_densenet("densenet_mini", (64, 64, 3), (4, 4, 4), 16, 10)
+
+
+def small_densenet(
+    name: str, image: Shape, sizes: tuple[int, ...], growth: int, classes: int
+) -> Chain:
+    """A DenseNet for small images: its first convolution keeps their size. sizes: how many layers
+    each block has. growth: channels that each of them adds."""
+    grown = ChainBuilder(image[2])
+    grown.conv(2 * growth, (3, 3), activation="relu")
+    _dense_blocks(grown, sizes, growth)
+    grown.classify(classes)
+    return Chain(name, image, tuple(grown.layers))
 
 
 def yolo_like() -> Chain:

@@ -4,7 +4,8 @@
     network --build_floats--> float, with the weights of a folded network
             --build_int8----> int8, with these weights and with given ranges of its values
 
-It needs no TensorFlow, and must not know targets.
+A first pass without numbers finds the values that concatenations connect (`ranges`). It needs no
+TensorFlow, and must not know targets.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from tflm_planner.codesign.networks.numbers import (
     DrawnInt8,
     GivenFloats,
     LayerPart,
+    NoNumbers,
     Numbers,
-    ValueRange,
+    drawn_zero_point,
 )
+from tflm_planner.codesign.networks.ranges import ValueRange, ValueSets, common_ranges
 from tflm_planner.codesign.networks.weights import Network
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
@@ -34,12 +37,12 @@ _ACTIVATIONS = {"none": 0, "relu": 1, "relu6": 3}
 
 def build(chain: Chain) -> bytes:
     """The file of the chain as an int8 model with drawn weights."""
-    return _Build(chain, DrawnInt8(chain)).file()
+    return build_traced(chain)[0]
 
 
 def build_traced(chain: Chain) -> tuple[bytes, tuple[int, ...]]:
     """As `build`, and for each operator of the file the index of its layer."""
-    building = _Build(chain, DrawnInt8(chain))
+    building = _Build(chain, DrawnInt8(chain, _drawn_zero_points(chain)))
     return building.file(), tuple(building.layer_of_op)
 
 
@@ -58,13 +61,35 @@ def build_floats_traced(network: Network) -> tuple[bytes, tuple[str, ...]]:
 
 def build_int8(network: Network, ranges: Sequence[ValueRange]) -> bytes:
     """The file of a folded network as an int8 model that is quantized with these ranges of its
-    values. Raises ValueError if the network is not folded, or has concatenations, whose operands
-    would need a common scale."""
+    values. Values that concatenations connect get the union of their ranges. Raises ValueError if
+    the network is not folded, or if there are more or fewer ranges than values."""
     _check_folded(network)
-    joins = (layer.join == "concat" and layer.skip for layer in network.chain.layers)
-    if any(joins) or any(layer.kind == "norm" for layer in network.chain.layers):
-        raise ValueError(f"{network.chain.name} has concatenations, whose operands need one scale")
-    return _Build(network.chain, CalibratedInt8(network, ranges)).file()
+    common = common_ranges(ranges, value_sets(network.chain))
+    return _Build(network.chain, CalibratedInt8(network, common)).file()
+
+
+def value_sets(chain: Chain) -> tuple[int, ...]:
+    """For each value whose range `build_int8` needs, the name of the set of values that need the
+    same range, because concatenations connect them."""
+    return _first_pass(chain).sets.names()
+
+
+def _drawn_zero_points(chain: Chain) -> list[int]:
+    """The zero points of drawn values: by their activations, and equal where concatenations connect
+    values."""
+    first = _first_pass(chain)
+    sets, common = first.sets.names(), dict[int, int]()
+    for name, activation in zip(sets, first.activations, strict=True):
+        zero_point = drawn_zero_point(activation)
+        common[name] = max(common.get(name, zero_point), zero_point)
+    return [common[name] for name in sets]
+
+
+def _first_pass(chain: Chain) -> _Build:
+    """The chain built without numbers."""
+    building = _Build(chain, NoNumbers())
+    building.run()
+    return building
 
 
 def _check_folded(network: Network) -> None:
@@ -78,18 +103,26 @@ class _Build:
     def __init__(self, chain: Chain, numbers: Numbers) -> None:
         self._chain, self._new, self._numbers = chain, NewModel(), numbers
         self._place = 0
+        self._value_of: dict[str, int] = {}  # tensors of one range
         self.layer_of_op: list[int] = []
         self.value_names: list[str] = []
+        self.activations: list[str] = []
+        self.sets = ValueSets()
 
     def file(self) -> bytes:
         """Build all layers and return the file."""
+        image, result = self.run()
+        return self._new.write([image], [result])
+
+    def run(self) -> tuple[Tensor, Tensor]:
+        """Build all layers. Returns the image and the result."""
         image = self._value(self._chain.image, "none")
         values = [image]  # the input of each layer
         for place, step in enumerate(steps(self._chain)):
             self._place = place
             source = values[place + 1 - step.layer.skip] if step.source is not None else None
             values.append(self._layer(step, values[-1], source))
-        return self._new.write([image], values[-1:])
+        return image, values[-1]
 
     def _layer(self, step: Step, x: Tensor, source: Tensor | None) -> Tensor:
         layer = step.layer
@@ -134,6 +167,7 @@ class _Build:
                 projection(step), source, shape, layer.activation, LayerPart("projection")
             )
         whole = self._value(step.shape_out, layer.activation)
+        self.sets.connect(self._value_of[tensor.name] for tensor in (source, y, whole))
         self._op("CONCATENATION", [source, y], whole, "ConcatenationOptions", axis=3)
         return whole
 
@@ -172,7 +206,7 @@ class _Build:
         if layer.is_depthwise or part.kind == "window":
             operands = self._weights(x, part, (1, rows, columns, out), 3)
             table = "DepthwiseConv2DOptions"
-            options["depth_multiplier"] = 1
+            options["depth_multiplier"] = out // layer.channels_in
             self._op("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
         else:
             inside = layer.channels_in // layer.groups
@@ -247,14 +281,19 @@ class _Build:
 
     def _named_value(self, shape: tuple[int, ...], activation: str) -> Tensor:
         value = self._numbers.value(self._new, shape, activation)
+        self._value_of[value.name] = self.sets.add()
         self.value_names.append(value.name)
+        self.activations.append(activation)
         return value
 
     def _like(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """A new value with the quantization of `x`, as pools and reshapes have."""
         if x.quantization.single is None:
-            return self._new.add_float_value(shape)
-        return self._new.add_value(shape, *x.quantization.single)
+            y = self._new.add_float_value(shape)
+        else:
+            y = self._new.add_value(shape, *x.quantization.single)
+        self._value_of[y.name] = self._value_of[x.name]
+        return y
 
     def _weights(
         self, x: Tensor, part: LayerPart, shape: tuple[int, ...], axis: int

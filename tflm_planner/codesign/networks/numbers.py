@@ -1,11 +1,12 @@
 """Sources of the types of a model's values and of the numbers of its parameters.
 
+    NoNumbers        none: the values are counted, and the model is not written
     DrawnInt8        from a seed: memory does not depend on them
     GivenFloats      those of a folded network
     CalibratedInt8   those of a folded network, rounded to the ranges that its values had
 
-It must not know the order of operators; it relies only on calibrated ranges coming in the order in
-which values are requested.
+It must not know the order of operators; it relies only on ranges and zero points coming in the
+order in which values are requested.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.networks.ranges import LEAST_RANGE, ValueRange
 from tflm_planner.codesign.networks.weights import Array, LayerWeights, Network, groups_kernel
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
@@ -24,8 +26,6 @@ from tflm_planner.model.new_model import NewModel
 SCALE = 0.05
 """The scale of all values with drawn numbers."""
 _ZERO = {"none": 0, "relu": -128, "relu6": -128}
-_LEAST_RANGE = 1e-6
-"""The range of a value that is always zero."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,51 @@ class Numbers(Protocol):
         ...
 
 
-class DrawnInt8:
-    """Numbers drawn from a seed, with plausible quantization."""
+class NoNumbers:
+    """Values without types that count, and no parameters, for a model that is not written."""
 
-    def __init__(self, chain: Chain) -> None:
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """See `Numbers`."""
+        return model.add_float_value(shape)
+
+    def weights(
+        self,
+        model: NewModel,
+        x: Tensor,
+        place: int,
+        part: LayerPart,
+        shape: tuple[int, ...],
+        axis: int | None,
+    ) -> list[Tensor]:
+        """See `Numbers`."""
+        return []
+
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """See `Numbers`."""
+        return model.add_float_value((width,)), model.add_float_value((width,))
+
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
+        """See `Numbers`."""
+        return model.add_float_value((1, width))
+
+
+def drawn_zero_point(activation: str) -> int:
+    """The zero point of a value with drawn numbers that no concatenation connects to others."""
+    return _ZERO[activation]
+
+
+class DrawnInt8:
+    """Numbers drawn from a seed, with plausible quantization. zero_points: of the values, in the
+    order in which they are requested."""
+
+    def __init__(self, chain: Chain, zero_points: Sequence[int]) -> None:
+        self._zero_points: Iterator[int] = iter(zero_points)
         self._random = np.random.default_rng(0)
         self._dense_axis = 0 if chain.dense_scales == "rows" else None
 
     def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
         """See `Numbers`."""
-        return model.add_value(shape, SCALE, _ZERO[activation])
+        return model.add_value(shape, SCALE, next(self._zero_points))
 
     def weights(
         self,
@@ -175,24 +210,6 @@ def _weights_in_order(
     return kernel.reshape(shape), bias
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRange:
-    """The smallest and the largest number of a value. The range includes zero."""
-
-    low: float
-    high: float
-
-    @property
-    def scale(self) -> float:
-        """The scale of int8 for this range, which has 255 steps."""
-        return max(self.high - self.low, _LEAST_RANGE) / 255
-
-    @property
-    def zero_point(self) -> int:
-        """The int8 that stands for zero."""
-        return int(np.clip(round(-128 - self.low / self.scale), -128, 127))
-
-
 class CalibratedInt8:
     """The quantized numbers of a network: values by their ranges, weights by a scale for each
     channel, biases by the product of both scales. ranges: in the order in which values are
@@ -234,12 +251,22 @@ class CalibratedInt8:
         ]
 
     def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
-        """Raises ValueError: `build_int8` accepts no norm layers."""
-        raise ValueError("a normalisation that stays is not calibrated")
+        """See `Numbers`. Each has a single scale and a zero point, as MUL and ADD need."""
+        norm = self._weights[place].after
+        assert norm is not None, "a layer of the kind norm has one"
+        scale, shift = (_rounded_factors(model, v) for v in (norm.scale, norm.shift))
+        return scale, shift
 
     def probabilities(self, model: NewModel, width: int) -> Tensor:
         """See `Numbers`."""
         return model.add_value((1, width), 1 / 256, -128)
+
+
+def _rounded_factors(model: NewModel, values: Array) -> Tensor:
+    found = ValueRange(min(0.0, float(values.min())), max(0.0, float(values.max())))
+    rounded = np.rint(values / found.scale) + found.zero_point
+    int8 = np.clip(rounded, -128, 127).astype(np.int8)
+    return model.add_parameters(int8, np.array([found.scale]), zero_point=found.zero_point)
 
 
 def weight_scales(kernel: Array, axis: int | None) -> Array:
@@ -249,4 +276,4 @@ def weight_scales(kernel: Array, axis: int | None) -> Array:
         most = np.abs(kernel).max(keepdims=True).reshape(1)
     else:
         most = np.abs(kernel).max(axis=tuple(a for a in range(kernel.ndim) if a != axis))
-    return np.maximum(most, _LEAST_RANGE) / 127
+    return np.maximum(most, LEAST_RANGE) / 127

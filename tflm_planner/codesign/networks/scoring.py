@@ -1,7 +1,7 @@
 """Runs models on images with LiteRT: outputs, accuracies, and the ranges of their values.
 
-Models run on the reference kernels, whose int8 results equal those of TFLM bit by bit. It needs no
-TensorFlow.
+Models run on the reference kernels, whose int8 results equal those of TFLM bit by bit, but for a
+few sums of dense layers, which are one step apart. It needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.codesign.networks.build import build_floats_traced
-from tflm_planner.codesign.networks.numbers import ValueRange
+from tflm_planner.codesign.networks.build import build_floats_traced, value_sets
+from tflm_planner.codesign.networks.ranges import ValueRange, common_ranges
 from tflm_planner.codesign.networks.weights import Array, Network
 
 
 def value_ranges(network: Network, images: Array) -> tuple[ValueRange, ...]:
     """The ranges that the values of a folded network have on images (number, rows, columns,
-    channels), in the order that `build_int8` takes."""
+    channels), in the order that `build_int8` takes; where concatenations connect values, the union
+    of theirs."""
     data, names = build_floats_traced(network)
     interpreter = _interpreter(data, keeps_values=True)
     places = {d["name"]: d["index"] for d in interpreter.get_tensor_details()}
@@ -29,7 +30,8 @@ def value_ranges(network: Network, images: Array) -> tuple[ValueRange, ...]:
         values = [interpreter.get_tensor(places[name]) for name in names]
         low = np.minimum(low, [value.min() for value in values])
         high = np.maximum(high, [value.max() for value in values])
-    return tuple(ValueRange(float(a), float(b)) for a, b in zip(low, high, strict=True))
+    ranges = [ValueRange(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    return common_ranges(ranges, value_sets(network.chain))
 
 
 def outputs(data: bytes, images: Iterable[Array]) -> Array:

@@ -40,8 +40,7 @@ class PassNumbers(Protocol):
 
 
 def forward(chain: Chain, numbers: PassNumbers, images: TfTensor) -> TfTensor:
-    """Scores (number, classes) of images (number, rows, columns, channels). Raises ValueError for
-    layers that cannot be trained here."""
+    """Scores (number, classes) of images (number, rows, columns, channels)."""
     values = [numbers.seen(images)]
     for place, step in enumerate(steps(chain)):
         if step.layer.kind == "softmax":
@@ -62,20 +61,20 @@ class _Layer:
     def run(self, x: TfTensor, source: TfTensor | None) -> TfTensor:
         """The layer's result, with its skip joined."""
         layer, step, seen = self._layer, self._step, self._numbers.seen
-        has_values = layer.kind in ("conv", "dense")
-        if source is None:
-            y = self._activate(self._alone(x))
-            return seen(y) if has_values else y
-        if layer.join == "concat":
-            raise ValueError("concatenations are not trained here")
-        if step.is_late:
-            y = self._activate(self._alone(x))
-            y = seen(y) if has_values else y
-            return seen(y + self._late(source))
+        activates = source is None or step.is_late or layer.join == "concat"
         y = self._alone(x)
-        y = seen(y) if has_values else y
+        if activates and layer.kind != "join":  # which computes nothing
+            y = self._activate(y)
+        y = seen(y) if layer.kind in ("conv", "dense", "norm") else y
+        if source is None:
+            return y
+        if step.is_late:
+            return seen(y + self._late(source))
         if step.is_projected:
-            source = seen(self._projected(source))
+            source = self._projected(source)
+            source = seen(self._activate(source) if layer.join == "concat" else source)
+        if layer.join == "concat":
+            return seen(self._tf.concat((source, y), 3))
         return seen(self._activate(y + source))
 
     def _alone(self, x: TfTensor) -> TfTensor:
@@ -86,6 +85,14 @@ class _Layer:
         if layer.kind == "dense":
             flat = tf.reshape(x, (-1, layer.channels_in))
             return flat @ self._get("kernel") + self._get("bias")
+        if layer.kind == "norm":
+            norm = self._numbers.norm(f"{self._prefix}after", x)
+            assert norm is not None, "a layer of the kind norm has one"
+            return self._numbers.seen(x * norm[0]) + norm[1]
+        return self._without_weights(x)
+
+    def _without_weights(self, x: TfTensor) -> TfTensor:
+        tf, layer = self._tf, self._layer
         if layer.kind in ("pool", "mean"):
             return tf.reduce_mean(x, (1, 2), keepdims=True)
         if layer.kind == "flatten":
@@ -94,9 +101,10 @@ class _Layer:
             return tf.nn.max_pool2d(x, layer.kernel, layer.stride, "SAME")
         if layer.kind == "average_pool":
             return tf.nn.avg_pool2d(x, layer.kernel, layer.stride, "SAME")
-        if layer.kind == "join":
-            return x
-        raise ValueError(f"layers of the kind {layer.kind} are not trained here")
+        if layer.kind == "upsample":
+            return tf.repeat(tf.repeat(x, layer.stride, 1), layer.stride, 2)
+        assert layer.kind == "join", "the softmax is left out"
+        return x
 
     def _conv(self, x: TfTensor) -> TfTensor:
         layer = self._layer
@@ -121,12 +129,15 @@ class _Layer:
         """Convolve a padded image."""
         tf, kernel = self._tf, self._get(name)
         strides = (layer.stride, layer.stride)
-        if layer.is_depthwise and layer.channels_out == layer.channels_in:
-            turned = tf.transpose(kernel, (0, 1, 3, 2))
+        if layer.is_depthwise:
+            each = layer.channels_out // layer.channels_in
+            turned = tf.reshape(kernel, (*kernel.shape[:2], layer.channels_in, each))
             return tf.nn.depthwise_conv2d(padded, turned, (1, *strides, 1), "VALID")
-        if layer.groups > 1:
-            raise ValueError("convolutions in groups are not trained here")
-        return tf.nn.conv2d(padded, kernel, strides, "VALID")
+        if layer.groups == 1:
+            return tf.nn.conv2d(padded, kernel, strides, "VALID")
+        images, kernels = (tf.split(x, layer.groups, 3) for x in (padded, kernel))
+        parts = zip(images, kernels, strict=True)
+        return tf.concat([tf.nn.conv2d(x, k, strides, "VALID") for x, k in parts], 3)
 
     def _projected(self, source: TfTensor) -> TfTensor:
         around = projection(self._step)

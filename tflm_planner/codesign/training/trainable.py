@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
-from tflm_planner.codesign.networks.numbers import ValueRange
+from tflm_planner.codesign.networks.ranges import LEAST_RANGE, ValueRange
 from tflm_planner.codesign.networks.weights import (
     Array,
     Branch,
@@ -38,8 +38,8 @@ EPSILON = 1e-3
 @dataclass(frozen=True)
 class TrainingForm:
     """The parts that only training has. norms: whether each convolution is normalised before or
-    after. branches: parallel branches of convolutions. where: the layers that have branches; None:
-    all."""
+    after. Layers of the kind norm are normalised as well, and stay. branches: parallel branches of
+    convolutions. where: the layers that have branches; None: all."""
 
     norms: Literal["before", "after"] = "after"
     branches: Branches | None = None
@@ -123,9 +123,10 @@ def of_network(network: Network) -> Trainable:
         if weights.projection is not None:
             names = f"{place}.projection.kernel", f"{place}.projection.bias"
             numbers.update(zip(names, weights.projection, strict=True))
-        if weights.skip is not None:
-            numbers[f"{place}.skip.scale"] = weights.skip.scale
-            numbers[f"{place}.skip.shift"] = weights.skip.shift
+        for role, norm in (("after", weights.after), ("skip", weights.skip)):
+            if norm is not None:
+                numbers[f"{place}.{role}.scale"] = norm.scale
+                numbers[f"{place}.{role}.shift"] = norm.shift
     return Trainable(network.chain, numbers, ())
 
 
@@ -181,7 +182,10 @@ class _Pass:
     def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
         """See `PassNumbers`."""
         if f"{name}.scale" in self._numbers:  # the network is folded
-            return self._numbers[f"{name}.scale"], self._numbers[f"{name}.shift"]
+            scale, shift = self._numbers[f"{name}.scale"], self._numbers[f"{name}.shift"]
+            if self._ranges is not None and name.endswith(".after"):  # a layer of the kind norm
+                return rounded_factors(scale), rounded_factors(shift)
+            return scale, shift  # those of a skip fold into a kernel that int8 holds exactly
         if f"{name}.gamma" not in self._numbers:
             return None
         tf = tensorflow()
@@ -208,9 +212,21 @@ def rounded_weights(kernel: TfTensor) -> TfTensor:
     rounding."""
     tf = tensorflow()
     axes = tuple(range(len(kernel.shape) - 1))
-    scale = tf.maximum(tf.reduce_max(tf.abs(tf.stop_gradient(kernel)), axes), 1e-6) / 127
+    scale = tf.maximum(tf.reduce_max(tf.abs(tf.stop_gradient(kernel)), axes), LEAST_RANGE) / 127
     rounded = tf.round(kernel / scale) * scale
     return kernel + tf.stop_gradient(rounded - kernel)
+
+
+def rounded_factors(values: TfTensor) -> TfTensor:
+    """The factors or addends of a norm layer rounded as in int8, with one scale and a zero point.
+    The gradient ignores the rounding."""
+    tf = tensorflow()
+    found = tf.stop_gradient(values)
+    low, high = (tf.minimum(tf.reduce_min(found), 0.0), tf.maximum(tf.reduce_max(found), 0.0))
+    scale = tf.maximum(high - low, LEAST_RANGE) / 255
+    zero_point = tf.round(-128 - low / scale)
+    steps = tf.clip_by_value(tf.round(found / scale) + zero_point, -128.0, 127.0)
+    return values + tf.stop_gradient((steps - zero_point) * scale - found)
 
 
 def _layer_weights(state: Mapping[str, Array], place: int) -> LayerWeights:
