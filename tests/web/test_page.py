@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import http.server
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import CNN, published_path
+from tests.models.build import Net
 from tests.web.browsing import watched
 from tflm_planner.model.edit import add_metadata
 from tflm_planner.model.serde import read_model, write_model
@@ -130,6 +132,24 @@ def test_another_board_has_its_own_figures(desk: Any) -> None:
     desk.fill("#filter", "esp32")
     assert 0 < desk.locator("#boards tbody tr").count() < 12
     desk.fill("#filter", "")
+    desk.select_option("#board", "nano33ble")
+
+
+def test_what_is_about_is_not_said_to_be_too_much_for_sure(desk: Any, tmp_path: Path) -> None:
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 3 << 10), scale=0.1)
+    y = graph.tensor("y", (1, 3 << 10), scale=0.1)
+    graph.custom("mystery", [x], [y], b"")
+    graph.outputs(y)
+    path = tmp_path / "mystery.tflite"
+    path.write_bytes(net.finish())
+    _give(desk, path)
+    assert re.search(r"SRAM: about [\d,]+ B are left", desk.inner_text("#summary"))
+    desk.select_option("#board", "unor4")
+    desk.wait_for_function("document.getElementById('summary').textContent.includes('too many')")
+    assert "not known to fit" in desk.inner_text("#verdict")
+    assert re.search(r"SRAM: about [\d,]+ B too many", desk.inner_text("#summary"))
     desk.select_option("#board", "nano33ble")
 
 
