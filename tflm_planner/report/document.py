@@ -201,7 +201,15 @@ class ParetoFront:
 
 
 RungKind = Literal[
-    "stock", "plan", "tiles", "int8 ends", "more operators", "lean", "rows streamed", "by hand"
+    "stock",
+    "plan",
+    "given search",
+    "tiles",
+    "int8 ends",
+    "more operators",
+    "lean",
+    "rows streamed",
+    "by hand",
 ]
 
 
@@ -210,10 +218,12 @@ class Rung:
     """A permission, including all permissions of the rungs before it, and what it reaches."""
 
     kind: RungKind
-    """stock: the original. plan: order and plan. tiles: tiles and spellings with the operators of
-    the firmware. int8 ends: inputs and outputs in the types used inside. more operators: tiles and
-    loops with further operators. lean: the lean library. rows streamed: rows from a camera. by
-    hand: tiles and loops that the user specified."""
+    """stock: the original. plan: order and plan. given search: tiles and spellings as the command
+    asked for them, if that is less than the default search, or with operators that it names. tiles:
+    the same by the default search, with the operators of the firmware. int8 ends: inputs and
+    outputs in the types used inside. more operators: tiles and loops with further operators. lean:
+    the lean library. rows streamed: rows from a camera. by hand: tiles and loops that the user
+    specified."""
     arena: int | None = None
     """Bytes of arena. None: not tried."""
     slowdown: float | None = None

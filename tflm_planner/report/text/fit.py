@@ -19,6 +19,7 @@ from tflm_planner.tflm.arena.uncertainty import BoundKind, may_need_more
 LABELS: dict[RungKind, str] = {
     "stock": "as it was",
     "plan": "order and plan",
+    "given search": "search as given",
     "tiles": "tiles, spellings",
     "int8 ends": "--io int8",
     "more operators": "more operators",
