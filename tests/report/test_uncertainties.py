@@ -12,7 +12,7 @@ import pytest
 
 from tests.command import Run
 from tests.conftest import CNN
-from tests.models.build import Net
+from tests.models.small import mystery
 from tests.transforms.row_loops import chain
 from tflm_planner.device.measuring.measurement import MeasuredSize
 from tflm_planner.pipeline import api
@@ -26,19 +26,9 @@ NETWORK = chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32)
 CLAIMS = re.compile(r"smallest that works|\bfits\b|to spare|within budget", re.IGNORECASE)
 
 
-def with_custom_operator() -> bytes:
-    net = Net()
-    graph = net.graph()
-    x = graph.input("x", (1, 64), scale=0.1)
-    y = graph.tensor("y", (1, 64), scale=0.1)
-    graph.custom("mystery", [x], [y], b"")
-    graph.outputs(y)
-    return net.finish()
-
-
 DOUBTFUL = {
     "unread kernels": (NETWORK, "esp32s3"),
-    "an unknown operator": (with_custom_operator(), "nano33ble"),
+    "an unknown operator": (mystery(64), "nano33ble"),
 }
 
 

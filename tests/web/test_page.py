@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import CNN, published_path
-from tests.models.build import Net
+from tests.models.small import mystery
 from tests.web.browsing import watched
 from tflm_planner.model.edit import add_metadata
 from tflm_planner.model.serde import read_model, write_model
@@ -136,14 +136,8 @@ def test_another_board_has_its_own_figures(desk: Any) -> None:
 
 
 def test_what_is_about_is_not_said_to_be_too_much_for_sure(desk: Any, tmp_path: Path) -> None:
-    net = Net()
-    graph = net.graph()
-    x = graph.input("x", (1, 3 << 10), scale=0.1)
-    y = graph.tensor("y", (1, 3 << 10), scale=0.1)
-    graph.custom("mystery", [x], [y], b"")
-    graph.outputs(y)
     path = tmp_path / "mystery.tflite"
-    path.write_bytes(net.finish())
+    path.write_bytes(mystery(3 << 10))
     _give(desk, path)
     assert re.search(r"SRAM: about [\d,]+ B are left", desk.inner_text("#summary"))
     desk.select_option("#board", "unor4")

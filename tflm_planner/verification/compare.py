@@ -181,7 +181,9 @@ def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:
 def _check_comparable(original: Model, result: Model) -> None:
     differing = differing_ends(original.main, result.main)
     if differing:
-        raise ModelError(f"the models have {differing}")
+        swapped = not differing_ends(result.main, original.main)
+        hint = "; give them the other way round: what has floats there goes first" * swapped
+        raise ModelError(f"the models have {differing}{hint}")
 
 
 def _for_tflm_alone(model: Model) -> str:
