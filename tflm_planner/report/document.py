@@ -200,6 +200,26 @@ class ParetoFront:
     """Whether the bytes of the points are exact, enough, or "at least"."""
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorTrial:
+    """What a search tried with an operator of the original: the smallest model that it evaluated
+    with the operator in a region of tiles or in a loop; among those that are fast enough, if there
+    are any."""
+
+    name: str
+    """Name of the operator's first result."""
+    size: int | None
+    """Bytes of arena or of head, as the objective of the front says. None: no such model."""
+    slowdown: float | None
+    """Instructions relative to the original. None: no such model."""
+    fast_enough: bool
+    """Whether it needs no more instructions than allowed."""
+    promising: bool | None
+    """Whether such tiles or loops may help by an estimate. None: not all were estimated."""
+    whole: str
+    """Why the operator can only run as a whole; "" if it need not."""
+
+
 RungKind = Literal[
     "stock",
     "plan",
@@ -296,6 +316,9 @@ class Report:
     """Seconds by stage of the run."""
     front: ParetoFront | None = None
     """The Pareto front. None: nothing was searched."""
+    trials: tuple[OperatorTrial, ...] = ()
+    """What the search tried with the operators of the original's main graph, after it was cleaned
+    up. Empty without a search for tiles, and if a result of it was refused."""
     converted: tuple[ConvertedEnd, ...] = ()
     """Inputs and outputs that have another type than in the original."""
     stopped: Reason | None = None

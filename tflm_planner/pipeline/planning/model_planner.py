@@ -26,8 +26,9 @@ from tflm_planner.pipeline.planning.pareto import front_of_search
 from tflm_planner.pipeline.planning.planned_file import PlannedFile, never_larger, write_and_check
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal, RefusalCauses
 from tflm_planner.pipeline.planning.tiled_file import new_kinds, plan_tiling
+from tflm_planner.pipeline.planning.trials import operator_trials
 from tflm_planner.pipeline.planning.versions import refuse_plan
-from tflm_planner.report.document import ParetoFront
+from tflm_planner.report.document import OperatorTrial, ParetoFront
 from tflm_planner.report.text.permission import permission_notes
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent
@@ -51,12 +52,14 @@ ProveModel = Callable[[PlannedFile], Proof]
 class SearchSummary:
     """A summary of the search that led to a file. notes: notes for reports. front: the Pareto
     front. refused: better candidates that a guard or the proof refused, and why; each is an error
-    of this tool. plain: bytes of arena with order and plan alone, if that plan was made."""
+    of this tool. plain: bytes of arena with order and plan alone, if that plan was made. trials:
+    what the search tried with each operator; none if candidates were refused."""
 
     notes: tuple[str, ...] = ()
     front: ParetoFront | None = None
     refused: tuple[str, ...] = ()
     plain: int | None = None
+    trials: tuple[OperatorTrial, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -329,6 +332,7 @@ def _search_for(
         front=_pareto_front(job, attempts, tiling, tiled),
         refused=attempts.refused,
         plain=job.plain.inspection.arena.arena,
+        trials=_trials(job, attempts),
     )
 
 
@@ -344,7 +348,17 @@ def _search_in_vain(job: _TilingJob, attempts: _Attempts) -> SearchSummary:
         front=_pareto_front(job, attempts, None, job.plain),
         refused=attempts.refused,
         plain=job.plain.inspection.arena.arena,
+        trials=_trials(job, attempts),
     )
+
+
+def _trials(job: _TilingJob, attempts: _Attempts) -> tuple[OperatorTrial, ...]:
+    """What the search tried with each operator; none if something was refused, as that may be the
+    smallest that it tried."""
+    if attempts.refused:
+        return ()
+    ops = read_model(job.original).main.ops
+    return tuple(operator_trials(ops, attempts.results.result.trials))
 
 
 def _pareto_front(
