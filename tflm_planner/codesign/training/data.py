@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from pathlib import Path
-from typing import Any, SupportsIndex, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -57,8 +57,8 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self._files)
 
-    def __getitem__(self, chosen: SupportsIndex | slice | Array) -> Array:
-        if isinstance(chosen, SupportsIndex) and np.ndim(chosen) == 0:
+    def __getitem__(self, chosen: int | np.integer[Any] | slice | Array) -> Array:
+        if isinstance(chosen, (int, np.integer)):
             return _read_image(self._files[chosen], self._side)
         files: list[Path] = list(self._files[chosen])
         with ThreadPoolExecutor() as threads:  # decoding does not hold Python's lock
