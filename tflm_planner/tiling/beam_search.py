@@ -73,7 +73,7 @@ class BeamSearch:
         tilings = [s.tiling for s in self._states]
         allowed, slower = ([t for t in tilings if (t.slowdown > most) == s] for s in (False, True))
         front = pareto_fronts(allowed)
-        trials = trials_of(len(self._ops), allowed, slower)
+        trials = trials_of(self._ops, allowed, slower)
         past = slower_front(front, tilings)
         return TilingResult(self._best(allowed), front, len(self._seen), past, trials)
 

@@ -82,7 +82,7 @@ class SegmentSearch:
         slower = slower_front(front, self._models.slower)
         promising = {self._order[p] for interval in self._promising for p in interval.positions}
         trials = trials_of(
-            len(self._order),
+            self._workers.evaluator.model.main.ops,
             self._models.tilings,
             self._models.slower,
             promising,

@@ -85,6 +85,10 @@ class Trial:
     """The smallest model that was evaluated with an operator in a region; among those that are fast
     enough, if there are any."""
 
+    name: str
+    """Name of the operator's first result; "" if it has none."""
+    whole: str = ""
+    """Why the operator can only run as a whole; "" if it need not."""
     bytes: int | None = None
     """The bytes of that model that the search lowers. None: there is none."""
     slowdown: float | None = None
@@ -110,7 +114,7 @@ class TilingResult:
     """The continuation of the front if more instructions were permitted, as far as it was
     searched."""
     trials: tuple[Trial, ...] = ()
-    """What was tried with each operator of the main graph, in the order of the file."""
+    """What was tried with each operator of the main graph, after the model is normalized."""
 
     @property
     def finalists(self) -> tuple[Tiling, ...]:

@@ -5,6 +5,6 @@
                     model_planner: which file is made next, without those that `refusals` rule out
 
 `memory_plan` makes one plan, `memory_search` chooses between plans, `write` makes the file, and
-`planning_session` plans one model with several sets of options; `trials` says what a search tried
-with each operator. This package knows no runtimes: `prove` is a function that it is given.
+`planning_session` plans one model with several sets of options. This package knows no runtimes:
+`prove` is a function that it is given.
 """

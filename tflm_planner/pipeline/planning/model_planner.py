@@ -26,7 +26,6 @@ from tflm_planner.pipeline.planning.pareto import front_of_search
 from tflm_planner.pipeline.planning.planned_file import PlannedFile, never_larger, write_and_check
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal, RefusalCauses
 from tflm_planner.pipeline.planning.tiled_file import new_kinds, plan_tiling
-from tflm_planner.pipeline.planning.trials import operator_trials
 from tflm_planner.pipeline.planning.versions import refuse_plan
 from tflm_planner.report.document import OperatorTrial, ParetoFront
 from tflm_planner.report.text.permission import permission_notes
@@ -332,7 +331,7 @@ def _search_for(
         front=_pareto_front(job, attempts, tiling, tiled),
         refused=attempts.refused,
         plain=job.plain.inspection.arena.arena,
-        trials=_trials(job, attempts),
+        trials=_trials(attempts),
     )
 
 
@@ -348,17 +347,19 @@ def _search_in_vain(job: _TilingJob, attempts: _Attempts) -> SearchSummary:
         front=_pareto_front(job, attempts, None, job.plain),
         refused=attempts.refused,
         plain=job.plain.inspection.arena.arena,
-        trials=_trials(job, attempts),
+        trials=_trials(attempts),
     )
 
 
-def _trials(job: _TilingJob, attempts: _Attempts) -> tuple[OperatorTrial, ...]:
+def _trials(attempts: _Attempts) -> tuple[OperatorTrial, ...]:
     """What the search tried with each operator; none if something was refused, as that may be the
     smallest that it tried."""
-    if attempts.refused:
-        return ()
-    ops = read_model(job.original).main.ops
-    return tuple(operator_trials(ops, attempts.results.result.trials))
+    trials = () if attempts.refused else attempts.results.result.trials
+    return tuple(
+        OperatorTrial(t.name, t.bytes, t.slowdown, t.fast_enough, t.promising, t.whole)
+        for t in trials
+        if t.name
+    )
 
 
 def _pareto_front(
