@@ -35,16 +35,17 @@ if TYPE_CHECKING:
     )
     from tflm_planner.tflm.arena.predict import Arena
     from tflm_planner.tflm.targets import Target, load_target
-    from tflm_planner.verification import Verdict
+    from tflm_planner.verification import Equality, Verdict
 
 __all__ = [
-    "Arena", "DeviceError", "Inspection", "ModelError", "OutputsDifferError", "Planned",
+    "Arena", "DeviceError", "Equality", "Inspection", "ModelError", "OutputsDifferError", "Planned",
     "PlannerError", "Report", "StreamedInput", "Target", "Tile", "UnsoundPlanError", "UsageError",
     "Verdict", "arena", "inspect", "load_target", "plan", "stream_input", "verify",
 ]  # fmt: skip
 
 _HOMES = {
     "Arena": "tflm_planner.tflm.arena.predict",
+    "Equality": "tflm_planner.verification",
     "Inspection": "tflm_planner.pipeline.inspection.inspect_model",
     "Report": "tflm_planner.report.document",
     "Target": "tflm_planner.tflm.targets",

@@ -79,12 +79,16 @@ function showVerdict() {
   }
   const [words, style] = fitting(board.fits);
   verdict.replaceChildren(`${hedge(board.bound)}${bytes(board.arena)} bytes: `, made("span", { className: style }, words));
-  const left = board.sram - board.arena;
-  const room = left >= 0 ? `${bytes(left)} B are left` : `${bytes(-left)} B too many`;
   const flash = state.model.bytes > board.flash ? " The file is larger than the flash." : "";
   $("summary").textContent =
     `${state.model.name} (a file of ${kibibytes(state.model.bytes)}) on ${board.board}, ` +
-    `${kibibytes(board.sram)} of SRAM: ${room}.${flash}`;
+    `${kibibytes(board.sram)} of SRAM: ${room(board)}.${flash}`;
+}
+
+// Where a board may need more, at most so much is left.
+function room({ arena, bound, sram }) {
+  if (arena > sram) return `${hedge(bound)}${bytes(arena - sram)} B too many`;
+  return `${bound === "at least" ? "at most " : hedge(bound)}${bytes(sram - arena)} B are left`;
 }
 
 function showSaving() {
@@ -102,7 +106,7 @@ function showSaving() {
     $("saving").replaceChildren(
       "With operators in the best order and an offline plan: ",
       made("b", {}, `${hedge(planned.bound)}${bytes(planned.arena)} B`),
-      `, ${bytes(saved)} B (${Math.round((100 * saved) / board.arena)} %) less, `,
+      `, ${hedge(planned.bound) && "about "}${bytes(saved)} B (${Math.round((100 * saved) / board.arena)} %) less, `,
       made("span", { className: style }, words),
       ".",
     );

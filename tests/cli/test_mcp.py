@@ -14,6 +14,7 @@ import pytest
 
 from tests.command import Run
 from tests.conftest import CNN, PUBLISHED
+from tests.models.small import mystery
 from tflm_planner.pipeline import api
 
 pytest.importorskip("mcp")
@@ -100,6 +101,19 @@ def test_compare_names_boards(folder: Path) -> None:
 def test_compare_plans_where_asked(folder: Path) -> None:
     found = result_of(folder, "compare", model=KWS, boards="nano33ble", planned=True)
     assert found["columns"] == ["stock", "plan", "lean"]
+
+
+def test_compare_makes_no_verdict_of_what_is_about(folder: Path) -> None:
+    """By its figure it fits the one board and not the other; neither is said."""
+    (folder / "mystery.tflite").write_bytes(mystery(3 << 10))
+    for planned in (False, True):
+        found = result_of(folder, "compare", model="mystery.tflite", boards="*no*", planned=planned)
+        cells = {row["board"]: row["rungs"] for row in found["boards"]}
+        for board, left in (("nano33ble", True), ("unor4", False)):
+            assert {cell["bound"] for cell in cells[board]} == {"about"}
+            assert {cell["fits"] for cell in cells[board]} == {None}
+            assert all((cell["margin"] >= 0) == left for cell in cells[board])
+            assert all("no entry for this operator" in cell["warnings"][0] for cell in cells[board])
 
 
 def test_inspect_lists_the_largest_first(folder: Path) -> None:

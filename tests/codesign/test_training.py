@@ -194,8 +194,9 @@ def test_folders_of_images(tmp_path: Path) -> None:
     assert len(whole.images) + len(whole.test_images) == 6
     later = load_data(str(tmp_path), 8, most_in_memory=0)
     assert isinstance(later.images, ImageFiles) and later.images.shape == (6, 8, 8, 3)
+    for chosen in (0, -1, np.int64(2), np.array([4, 1]), np.arange(6) == 4, slice(1, 3)):
+        assert np.array_equal(later.images[chosen], data.images[chosen])
     assert np.array_equal(list(later.images), data.images)
-    assert np.array_equal(later.images[np.array([4, 1])], data.images[[4, 1]])
     assert resized(later, 4).images.shape == (6, 4, 4, 3)
     recipe = Recipe(epochs=2, batch=4, flips=True, shift=1)
     grown = ChainBuilder(3)
@@ -234,6 +235,11 @@ def test_batches_are_mixed_moved_and_the_same_each_time(digits: DataSet) -> None
 
 
 # --- the loop -------------------------------------------------------------------------------------
+
+
+def test_a_schedule_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="'nonsense' is unknown; choose from cosine, steps"):
+        Recipe(schedule="nonsense")  # type: ignore[arg-type]
 
 
 QUICK = Recipe(epochs=4, batch=64, rate=0.1)

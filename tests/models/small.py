@@ -243,3 +243,14 @@ def operator_alone(kind: str, dtype: str = "int8") -> bytes:
     graph.op(kind, [x, *more], [y], version=3 if kind == "TILE" else 1)
     graph.outputs(y)
     return net.finish()
+
+
+def mystery(elements: int) -> bytes:
+    """A custom operator that nobody knows: figures of it are "about" so much."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, elements), scale=0.1)
+    y = graph.tensor("y", (1, elements), scale=0.1)
+    graph.custom("mystery", [x], [y], b"")
+    graph.outputs(y)
+    return net.finish()

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import tflm_planner as tp
 from tests.conftest import needs_tflm
 from tests.fuzz.shell import call
 from tests.models import unsigned
 from tests.models.small import type_chain
+from tests.verification.terms.proofs import changed
+from tests.verification.test_equality import with_another_weight
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
@@ -70,6 +73,30 @@ def test_what_is_pasted_knows_the_scales(tmp_path: Path) -> None:
     header = (tmp_path / "src" / "out_model_data.h").read_text()
     assert "constexpr float kOutInput0Scale = 0.0500000007f;" in header
     assert "constexpr int kOutOutput0ZeroPoint = 0;" in header
+
+
+@needs_tflm
+def test_models_with_other_ends_are_compared_from_floats_to_integers() -> None:
+    """Either end may have other types."""
+    floats = type_chain("float32", "int8", "int8", "float32")
+    bare, half = planned(floats, io="int8").data, type_chain("int8", "int8", "int8", "float32")
+    for a, b in ((floats, bare), (floats, half), (half, bare), (bare, bare)):
+        assert tp.verify(a, b, inputs=2).proved
+    for a, b, what in ((bare, floats, "inputs"), (bare, half, "outputs"), (half, floats, "inputs")):
+        with pytest.raises(tp.ModelError, match=f"different {what}.*the other way round"):
+            tp.verify(a, b)
+    with pytest.raises(tp.ModelError) as refused:
+        tp.verify(floats, unsigned.ds_cnn())
+    assert "the other way round" not in str(refused.value)
+
+
+@needs_tflm
+def test_between_other_ends_a_weight_that_differs_is_found() -> None:
+    bytes_of_camera = unsigned.ds_cnn()
+    bare = planned(bytes_of_camera, io="int8").data
+    other = tp.verify(bytes_of_camera, changed(bare, with_another_weight), inputs=2)
+    assert other.terms.status == "different" and other.refuted
+    assert other.terms.culprit is not None and other.terms.culprit.kind == "CONV_2D"
 
 
 @needs_tflm

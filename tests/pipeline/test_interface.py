@@ -111,6 +111,10 @@ def test_wrong_calls_say_what_is_wrong(wrong, words: str) -> None:
         wrong()
 
 
+def unproved() -> tp.Planned:
+    return tp.plan(CNN, tile=None, verify=False)
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -131,6 +135,11 @@ def test_wrong_calls_say_what_is_wrong(wrong, words: str) -> None:
         (lambda: tp.plan(CNN, inputs=0, verify=False), "0 inputs prove nothing"),
         (lambda: tp.stream_input(CNN, end="3"), "`end` is '3': give an int or None"),
         (lambda: tp.stream_input(CNN, max_slowdown=None), "`max_slowdown` is None: give a number"),
+        (lambda: tp.plan(CNN, verify="no"), "`verify` is 'no': give True or False"),
+        (lambda: tp.plan(CNN, strip=1), "`strip` is 1: give True or False"),
+        (lambda: tp.stream_input(CNN, verify=None), "`verify` is None: give True or False"),
+        (lambda: tp.Tile(portable="yes"), "`portable` is 'yes': give True or False"),
+        (lambda: unproved().save("x", force="y"), "`force` is 'y': give True or False"),
     ],
 )
 def test_wrong_types_say_what_is_expected(wrong, words: str) -> None:
@@ -174,14 +183,16 @@ def test_what_is_returned_can_be_named() -> None:
 
 def test_results_are_one_line_in_a_notebook() -> None:
     """The bytes of files would flood it."""
-    planned = tp.plan(CNN, tile=None, verify=False)
-    assert repr(planned) == "<Planned cnn_int8.tflite: 122,012 B -> 91,180 B>"
+    assert repr(unproved()) == "<Planned cnn_int8.tflite: 122,012 B -> 91,180 B>"
     unread = tp.plan(CNN.read_bytes(), target="cortex-m4/unknown", tile=None, verify=False)
     assert re.fullmatch(r"<Planned model: at least [\d,]+ B -> at least [\d,]+ B>", repr(unread))
     pair = tp.stream_input(CNN, end=0, tile=None, verify=False)
     sizes = f"{pair.bytes_before:,} B -> {pair.bytes_after:,} B"
     assert repr(pair) == f"<StreamedInput cnn_int8: {sizes}>"
     assert repr(tp.inspect(CNN)) == "<Inspection: 36 operators, arena 122,012 B>"
+    same = tp.verify(CNN, CNN, inputs=1)
+    said = ", ".join(f"{check.runtime} {check.status}" for check in same.checks)
+    assert repr(same) == f"<Equality: terms equal, {said}>" and isinstance(same, tp.Equality)
 
 
 def test_a_search_ends_after_the_time_limit() -> None:

@@ -310,7 +310,7 @@ def test_a_file_that_is_too_large_is_stripped_where_that_helps() -> None:
     stripped = planned_for(1 << 20, "unread by TFLM").after.file_bytes
     report = planned_for(stripped)
     assert not report.within_flash and report.within_budget
-    wanted = "tflm-plan cnn.tflite --target nano33ble --strip   # file"
+    wanted = "tflm-plan cnn.tflite --target nano33ble --search none --strip   # file"
     assert next_line(report) == f"{wanted} {stripped:,} B: fits"
     assert planned_for(stripped, "unread by TFLM").fits
     assert f"{stripped:,} B, 1 B more than the flash" in (

@@ -17,11 +17,15 @@ from tflm_planner.pipeline.planning.by_hand import parse_regions
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Report, Rung
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json.document import to_json
-from tflm_planner.report.text.fit import next_line
+from tflm_planner.report.text.fit import ladder_rows, next_line
 from tflm_planner.report.text.report import render_report
+from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.budget import SearchBudget
 
 SMALLER = "a smaller model is needed"
+SKEWED = chain((1, 1, 24), (3, 2, 8), size=32)
+"""Tiles lower its arena for 3.6 % more instructions, and not for none."""
+MORE_WITH_PAD = chain((3, 1, 24), (3, 2, 8), (3, 1, 24), (3, 1, 16), (3, 1, 16), size=64)
 POINTWISE = chain((1, 1, 64), (1, 1, 64), (1, 1, 64), size=2)
 GIVEN = ("tflm-plan", "in.tflite", "out.tflite", "--budget", "2000", "--force")
 
@@ -74,14 +78,69 @@ def test_what_fits_on_other_firmware_is_said_beside_what_was_not_tried() -> None
     assert said == f"not tried yet; further below, lean library fits with {lean.arena:,} B"
 
 
-@pytest.mark.parametrize("tiles", [{"spellings_only": True}, {"method": "motes"}])
-def test_less_than_the_default_search_is_not_the_whole_search(tiles: dict[str, object]) -> None:
+LESS = (
+    {"spellings_only": True},
+    {"method": "motes"},
+    {"max_slowdown": 1.0},
+    {"objective": "head"},
+)
+
+
+def a_little(**tiles) -> api.TilePermission:
+    budget = SearchBudget(search_work=300, beam_steps=1)
+    return api.TilePermission(workers=1, search_budget=budget, **tiles)
+
+
+@pytest.mark.parametrize("tiles", LESS)
+@pytest.mark.parametrize("budget", [2000, 10**6])
+def test_less_than_the_default_search_is_not_the_whole_search(
+    tiles: dict[str, object], budget: int
+) -> None:
     """The default search is a rung of its own, which is tried for what does not fit."""
-    less = api.TilePermission(
-        workers=1, search_budget=SearchBudget(search_work=300, beam_steps=1), **tiles
-    )  # fmt: skip
-    rungs = [rung for rung in planned(POINTWISE, 2000, less).ladder if rung.kind == "tiles"]
-    assert rungs[-1].searched and rungs[-1].command == " ".join(GIVEN)
+    given = (*GIVEN, "--max-slowdown", "1.0", "--objective", "head")
+    report = planned(POINTWISE, budget, a_little(**tiles), command=given)
+    labels = [label for label, _ in ladder_rows(report)]
+    assert len({*labels}) == len(labels)
+    own, default = (
+        next(rung for rung in report.ladder if rung.kind == kind)
+        for kind in ("given search", "tiles")
+    )
+    assert default.command == " ".join(GIVEN) and default.searched == (budget == 2000)
+    assert not own.command and (own.taken or own.remark)
+
+
+def test_fewer_instructions_than_by_default_do_not_ask_for_a_smaller_model() -> None:
+    fast = a_little(max_slowdown=1.0)
+    least = min(rung.arena for rung in planned(SKEWED, 2000, fast).ladder if rung.kind == "tiles")
+    report = planned(SKEWED, least, fast, command=(*GIVEN, "--max-slowdown", "1.0"))
+    assert not report.within_budget
+    assert next_line(report) == f"{' '.join(GIVEN)}   # {least:,} B: fits"
+
+
+def test_more_instructions_than_by_default_stay_allowed() -> None:
+    slow = a_little(max_slowdown=1.5, spellings_only=True)
+    report = planned(POINTWISE, 10**6, slow, command=(*GIVEN, "--max-slowdown", "1.5"))
+    rung = next(rung for rung in report.ladder if rung.kind == "tiles")
+    assert rung.command == f"{' '.join(GIVEN)} --max-slowdown 1.5"
+
+
+def test_named_operators_are_not_all_operators() -> None:
+    """What was made with named operators has another label than what all of them would reach."""
+    named = a_little(operators=operators_named(["PAD", "SLICE"]))
+    report = planned(MORE_WITH_PAD, 9000, named)
+    kinds = [rung.kind for rung in report.ladder]
+    assert kinds == ["stock", "plan", "given search", "more operators", "lean", "rows streamed"]
+    assert next(rung for rung in report.ladder if rung.taken).kind == "given search"
+
+
+def test_a_search_that_was_ended_does_not_say_that_there_is_nothing() -> None:
+    stop = Stop()
+    stop.interrupt()
+    memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target("cortex-m4/cmsis-nn")))
+    options = api.PlanOptions(memory, a_little(), given_arena_limit=2000, verify=None)
+    report = api.plan(POINTWISE, None, options, stop=stop).report
+    rung = next(rung for rung in report.ladder if rung.kind == "tiles")
+    assert rung.remark == "none was found before the search was ended"
 
 
 def test_commands_keep_the_firmware_that_was_given() -> None:

@@ -8,11 +8,20 @@ from dataclasses import replace
 import pytest
 
 from tests.conftest import published
+from tests.models.small import bottleneck
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.by_hand import parse_regions
-from tflm_planner.report.document import MapStep, MemoryMap, ParetoFront, ParetoPoint
+from tflm_planner.report.document import (
+    MapStep,
+    MemoryMap,
+    OperatorTrial,
+    ParetoFront,
+    ParetoPoint,
+)
 from tflm_planner.report.html import to_html
+from tflm_planner.report.json.document import to_json
 from tflm_planner.report.operator_changes import OperatorChange, changes_of, operator_changes
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.boxes import whole_name
 
 
@@ -147,3 +156,56 @@ def test_names_that_are_not_the_only_ones_tell_nothing() -> None:
 )
 def test_the_tensor_behind_a_part(name: str, whole: str) -> None:
     assert whole_name(name) == whole
+
+
+TRIED = {
+    OperatorTrial("a", 8000, 1.05, True, True, ""): (
+        "the smallest model tried with it in tiles or in a loop needs 8,000 B of arena, for +5.0 % "
+        "instructions"
+    ),
+    OperatorTrial("a", 70, 1.3, False, True, ""): (
+        "the smallest model tried with it in tiles or in a loop needs 70 B of arena, for +30.0 % "
+        "instructions, which are more than allowed"
+    ),
+    OperatorTrial("a", None, None, False, True, ""): (
+        "no model with it in tiles or in a loop promised enough to be tried"
+    ),
+    OperatorTrial("a", None, None, False, False, ""): (
+        "none of the tiles and loops with it that were estimated would help, within what is allowed"
+    ),
+    OperatorTrial("a", None, None, False, None, ""): (
+        "no model with it in tiles or in a loop was tried"
+    ),
+    OperatorTrial("a", 70, 1.0, True, True, "it stays whole"): "it stays whole",
+}
+
+
+@pytest.mark.parametrize("trial", TRIED)
+def test_what_was_kept_says_what_was_tried(trial: OperatorTrial) -> None:
+    steps = _map(_step(0, "CONV_2D", "a"), _step(1, "CONV_2D", "b", 32))
+    report = api.plan(published("kws_ref_model"), None, api.PlanOptions(verify=None)).report
+    report = replace(
+        report,
+        before=replace(report.before, map=steps),
+        after=replace(report.after, map=steps),
+        trials=(trial,),
+        front=ParetoFront("arena", 1.1, ()),
+    )
+    first, second = changes_of(report)
+    assert first.why == f"kept, below the peak; {TRIED[trial]}"
+    assert second.why.startswith("kept, at the peak: ") and "tiles" not in second.why
+    twice, _ = changes_of(replace(report, trials=(trial, trial)))  # two operators of one name
+    assert twice.why == "kept, below the peak"
+    unsearched, _ = changes_of(replace(report, front=None))
+    assert unsearched.why == "kept, below the peak"
+
+
+def test_a_search_says_of_each_operator_what_it_tried() -> None:
+    budget = SearchBudget(search_work=2_000)
+    tiles = api.TilePermission(workers=1, search_budget=budget)
+    report = api.plan(bottleneck(), None, api.PlanOptions(tiles=tiles, verify=None)).report
+    names = [step.name for step in report.before.map.steps]
+    assert [trial.name for trial in report.trials] == names
+    assert [trial["name"] for trial in to_json(report)["trials"]] == names
+    assert all(change.done or "; " in change.why for change in changes_of(report))
+    assert api.plan(bottleneck(), None, api.PlanOptions(verify=None)).report.trials == ()

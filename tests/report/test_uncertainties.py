@@ -6,15 +6,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.command import Run
 from tests.conftest import CNN
-from tests.models.build import Net
+from tests.models.small import mystery
 from tests.transforms.row_loops import chain
 from tflm_planner.device.measuring.measurement import MeasuredSize
 from tflm_planner.pipeline import api
+from tflm_planner.report.svg.arena import ArenaBar, arena_svg
 from tflm_planner.report.text.bounds import fits_words
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.arena.uncertainty import Uncertainty, bound_of, bytes_to_reserve
@@ -24,19 +26,9 @@ NETWORK = chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32)
 CLAIMS = re.compile(r"smallest that works|\bfits\b|to spare|within budget", re.IGNORECASE)
 
 
-def with_custom_operator() -> bytes:
-    net = Net()
-    graph = net.graph()
-    x = graph.input("x", (1, 64), scale=0.1)
-    y = graph.tensor("y", (1, 64), scale=0.1)
-    graph.custom("mystery", [x], [y], b"")
-    graph.outputs(y)
-    return net.finish()
-
-
 DOUBTFUL = {
     "unread kernels": (NETWORK, "esp32s3"),
-    "an unknown operator": (with_custom_operator(), "nano33ble"),
+    "an unknown operator": (mystery(64), "nano33ble"),
 }
 
 
@@ -102,6 +94,7 @@ def test_a_plan_says_about_in_every_form(doubtful, tmp_path: Path, capsys) -> No
         [path, tmp_path / "b", "--target", target, "--budget", "100", "--no-verify", *tiles], capsys
     )
     assert small.code == 3 and small.out.startswith("NOT KNOWN TO FIT in 100 B: arena about")
+    assert re.search(r"arena about [\d,]+ B, about [\d,]+ B more than the budget", small.out)
 
 
 def test_check_lets_pass_only_what_fits_by_its_figure(doubtful, capsys) -> None:
@@ -124,6 +117,24 @@ def test_inspect_and_export_say_about(doubtful, tmp_path: Path, capsys) -> None:
         assert Run(["export", path, tmp_path / "cpp", "--target", target, "-q"], capsys).code == 0
         text = (tmp_path / "cpp" / "in_arena.h").read_text()
         assert not CLAIMS.search(text) and "a margin of" in text
+
+
+def test_pictures_say_about_where_they_are_read_out(doubtful, tmp_path: Path) -> None:
+    path, target = doubtful
+    arena = arena_of(api.read_model(path.read_bytes()), load_target(target))
+    root = ElementTree.fromstring(arena_svg([ArenaBar("before", arena)], title="t"))
+    assert root.attrib["aria-label"] == f"t: before about {arena.arena:,} B"
+
+
+def test_networks_that_may_fit_are_drawn_so(tmp_path: Path, capsys) -> None:
+    svg = tmp_path / "fit.svg"
+    few = ["--resolutions", "16", "--widths", "0.5", "--searches", "0", "--budget", "90K"]
+    done = Run(["fit", "--family", "resnet8", "-t", "esp32s3", *few, "--svg", svg], capsys)
+    assert done.code == 0, done.err
+    texts = [element.text or "" for element in ElementTree.parse(svg).iter()]
+    dots = [text for text in texts if " MACs" in text]
+    assert dots and all(": about " in dot for dot in dots)
+    assert any(text.endswith("ring: may fit") for text in texts)
 
 
 @pytest.mark.slow

@@ -254,3 +254,31 @@ def test_a_small_file_that_takes_long_is_compared_on_fewer_inputs() -> None:
     graph.outputs(x)
     (check,) = verify(net.finish(), net.finish(), VerifyOptions(runtimes=("LiteRT",))).checks
     assert (check.status, check.inputs) == ("equal", 4) and "not on 8" in check.detail
+
+
+def test_a_planned_file_for_tflm_alone_is_no_original_and_is_told_so() -> None:
+    """Also where no operator writes what the application reads."""
+    tiles, source = api.TilePermission(workers=1), MODELS["branches_of_different_depth"].make()
+    made = api.plan(source, None, api.PlanOptions(tiles=tiles, verify=None)).data
+    assert any(t.is_view for t in read_model(made, dialect=True).main.outputs)
+    with pytest.raises(ModelError, match=r"graph output 'joined' .*\(then give the original model"):
+        verify(made, source)
+
+
+def test_an_original_that_was_stripped_for_tflm_is_said_to_be() -> None:
+    memory = api.MemoryOptions(strip="unread by TFLM")
+    made = api.plan(CNN, None, api.PlanOptions(memory, verify=None)).data
+    (check,) = verify(made, CNN.read_bytes(), VerifyOptions(runtimes=("LiteRT",))).checks
+    assert check.status in ("cannot run original", "not available")
+    assert "it is stripped for TFLM" in check.detail or "not installed" in check.detail
+
+
+@needs_tflm
+def test_a_result_whose_data_tflm_does_not_read_is_told_so() -> None:
+    """TFLM would compute with whatever lies there; no operator is at fault."""
+    net, graph, x = start()
+    graph.outputs(conv(graph, x, IMAGE))
+    behind = MODELS["data_behind_the_flatbuffer"].make()
+    (check,) = verify(net.finish(), behind, VerifyOptions(runtimes=("TFLM",))).checks
+    assert check.status == "different" and check.culprit is None
+    assert "in the result, TFLM does not read the data of 'conv/filter'" in check.detail

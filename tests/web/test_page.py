@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import http.server
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import CNN, published_path
+from tests.models.small import mystery
 from tests.web.browsing import watched
 from tflm_planner.model.edit import add_metadata
 from tflm_planner.model.serde import read_model, write_model
@@ -130,6 +132,18 @@ def test_another_board_has_its_own_figures(desk: Any) -> None:
     desk.fill("#filter", "esp32")
     assert 0 < desk.locator("#boards tbody tr").count() < 12
     desk.fill("#filter", "")
+    desk.select_option("#board", "nano33ble")
+
+
+def test_what_is_about_is_not_said_to_be_too_much_for_sure(desk: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mystery.tflite"
+    path.write_bytes(mystery(3 << 10))
+    _give(desk, path)
+    assert re.search(r"SRAM: about [\d,]+ B are left", desk.inner_text("#summary"))
+    desk.select_option("#board", "unor4")
+    desk.wait_for_function("document.getElementById('summary').textContent.includes('too many')")
+    assert "not known to fit" in desk.inner_text("#verdict")
+    assert re.search(r"SRAM: about [\d,]+ B too many", desk.inner_text("#summary"))
     desk.select_option("#board", "nano33ble")
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from tflm_planner.model.check_operators import check_operands
-from tflm_planner.model.ir import ETHOS_U, Graph, Model, Op, Tensor, quote
+from tflm_planner.model.ir import ETHOS_U, Graph, Model, Tensor, quote
 from tflm_planner.model.schema import element_bits
 from tflm_planner.support.errors import ModelError
 
@@ -24,6 +24,10 @@ MOST_SCOPES = 100_000
 every call: TFLM visits each of them when it plans."""
 DEEPEST_CALLS = 64
 """Largest depth of nested control flow. TFLM recurses once for each level."""
+_DAMAGED_OR_PLANNED = (
+    "the file is damaged, or it was rewritten for TFLM with views that lie over other tensors "
+    "(then give the original model)"
+)
 
 
 def check(model: Model) -> None:
@@ -150,10 +154,12 @@ def _check_order(graph: Graph) -> None:
                     "writes only later: the graph is cyclic or its operators are out of order"
                 )
             if writer is None and not _has_value(t, inputs):
-                raise ModelError(_message_of_unwritten(i, op, t))
+                reads = f"operator {i} ({op.label}) reads {quote(t.name)}, which nothing writes"
+                raise ModelError(f"{reads}; {_DAMAGED_OR_PLANNED}")
     for t in graph.outputs:
         if t not in writers and not _has_value(t, inputs):
-            raise ModelError(f"graph output {quote(t.name)} is written by no operator")
+            output = f"graph output {quote(t.name)} is written by no operator"
+            raise ModelError(f"{output}; {_DAMAGED_OR_PLANNED}")
     assert len(set(graph.ops)) == len(graph.ops), "an operator is listed twice"
 
 
@@ -165,12 +171,4 @@ def _has_value(tensor: Tensor, inputs: set[Tensor]) -> bool:
         or tensor.is_view
         or tensor.nbytes == 0
         or {op.kind for op in tensor.consumers} == {ETHOS_U}  # the NPU's own memory
-    )
-
-
-def _message_of_unwritten(index: int, op: Op, tensor: Tensor) -> str:
-    return (
-        f"operator {index} ({op.label}) reads {quote(tensor.name)}, which nothing writes; the file "
-        "is damaged, or it was rewritten for TFLM with views that lie over other tensors "
-        "(then give the original model)"
     )

@@ -96,7 +96,7 @@ class Tile:
     objective: Literal["arena", "head"] = "arena"
 
     def __post_init__(self) -> None:
-        check_types({"max_slowdown": self.max_slowdown})
+        check_types({"max_slowdown": self.max_slowdown, "portable": self.portable})
         if self.operators is not None:
             words = "'own', 'all', a list of operator names, or None"
             check_names("operators", self.operators, words)

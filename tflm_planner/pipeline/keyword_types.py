@@ -28,6 +28,7 @@ class Expected(NamedTuple):
 
 _MODEL = Expected((str, PathLike, bytes), "the path of a .tflite file, or its bytes")
 _FILE = Expected((str, PathLike), "a path")
+_SWITCH = Expected((bool,), "True or False")
 _COUNT = Expected((Integral,), "an int")
 _COUNT_OR_NONE = Expected((Integral, NoneType), "an int or None")
 KEYWORDS: Mapping[str, Expected] = {
@@ -48,6 +49,10 @@ KEYWORDS: Mapping[str, Expected] = {
     "time_limit": Expected((Real, NoneType), "seconds as a number, or None"),
     "max_slowdown": Expected((Real,), "a number, such as 1.10"),
     "on_progress": Expected((cast("type", Callable),), "a function that takes a message"),
+    "verify": _SWITCH,
+    "strip": _SWITCH,
+    "force": _SWITCH,
+    "portable": _SWITCH,
     "path": _FILE,
     "front": _FILE,
     "back": _FILE,
@@ -58,12 +63,14 @@ KEYWORDS: Mapping[str, Expected] = {
 
 def check_types(values: Mapping[str, object], expected: Mapping[str, Expected] = KEYWORDS) -> None:
     """Raise UsageError for the first value, by keyword, that has none of the types expected for it.
-    A bool is never taken for a number. Keywords that are not in `expected` are not checked."""
+    A bool is never taken for a number, nor a number for a bool. Keywords that are not in `expected`
+    are not checked."""
     for keyword, value in values.items():
         if keyword not in expected:
             continue
         types, words = expected[keyword]
-        if isinstance(value, bool) or not isinstance(value, types):
+        known = bool in types if isinstance(value, bool) else isinstance(value, types)
+        if not known:
             raise UsageError(f"`{keyword}` is {reprlib.repr(value)}: give {words}")
 
 

@@ -200,8 +200,36 @@ class ParetoFront:
     """Whether the bytes of the points are exact, enough, or "at least"."""
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorTrial:
+    """What a search tried with an operator of the original: the smallest model that it evaluated
+    with the operator in a region of tiles or in a loop; among those that are fast enough, if there
+    are any."""
+
+    name: str
+    """Name of the operator's first result."""
+    size: int | None
+    """Bytes of arena or of head, as the objective of the front says. None: no such model."""
+    slowdown: float | None
+    """Instructions relative to the original. None: no such model."""
+    fast_enough: bool
+    """Whether it needs no more instructions than allowed."""
+    promising: bool | None
+    """Whether such tiles or loops may help by an estimate. None: not all were estimated."""
+    whole: str
+    """Why the operator can only run as a whole; "" if it need not."""
+
+
 RungKind = Literal[
-    "stock", "plan", "tiles", "int8 ends", "more operators", "lean", "rows streamed", "by hand"
+    "stock",
+    "plan",
+    "given search",
+    "tiles",
+    "int8 ends",
+    "more operators",
+    "lean",
+    "rows streamed",
+    "by hand",
 ]
 
 
@@ -210,10 +238,12 @@ class Rung:
     """A permission, including all permissions of the rungs before it, and what it reaches."""
 
     kind: RungKind
-    """stock: the original. plan: order and plan. tiles: tiles and spellings with the operators of
-    the firmware. int8 ends: inputs and outputs in the types used inside. more operators: tiles and
-    loops with further operators. lean: the lean library. rows streamed: rows from a camera. by
-    hand: tiles and loops that the user specified."""
+    """stock: the original. plan: order and plan. given search: tiles and spellings as the command
+    asked for them, if that is less than the default search, or with operators that it names. tiles:
+    the same by the default search, with the operators of the firmware. int8 ends: inputs and
+    outputs in the types used inside. more operators: tiles and loops with further operators. lean:
+    the lean library. rows streamed: rows from a camera. by hand: tiles and loops that the user
+    specified."""
     arena: int | None = None
     """Bytes of arena. None: not tried."""
     slowdown: float | None = None
@@ -286,6 +316,9 @@ class Report:
     """Seconds by stage of the run."""
     front: ParetoFront | None = None
     """The Pareto front. None: nothing was searched."""
+    trials: tuple[OperatorTrial, ...] = ()
+    """What the search tried with the operators of the original's main graph, after it was cleaned
+    up. Empty without a search for tiles, and if a result of it was refused."""
     converted: tuple[ConvertedEnd, ...] = ()
     """Inputs and outputs that have another type than in the original."""
     stopped: Reason | None = None

@@ -53,6 +53,7 @@ from tflm_planner.report.text.report import (
     shorten,
     verdict_sentence,
 )
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 
 _NAME = 160
 _OVER_TIME = "Tensors and scratch over time"
@@ -180,7 +181,8 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     title = f"What less {front.objective} costs on {report.target}"
     limit = report.arena_limit if front.objective == "arena" else None
     picture = pareto_svg(front, inputs=report.limits.input_bytes, arena_limit=limit, title=title)
-    columns = Column("bytes", "n"), Column("instructions", "n"), Column("how many regions changed")
+    unit = f"bytes, {front.bound}" if may_need_more(front.bound) else "bytes"
+    columns = Column(unit, "n"), Column("instructions", "n"), Column("how many regions changed")
     rows = [
         Row(
             (

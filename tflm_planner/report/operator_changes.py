@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tflm_planner.report.document import MapStep, MemoryMap, Report
+from tflm_planner.report.document import MapStep, MemoryMap, OperatorTrial, ParetoFront, Report
+from tflm_planner.report.text.bounds import figure
 from tflm_planner.transforms.tile.boxes import box_in_name, whole_name
 
 _SHOWN = 3
@@ -27,6 +28,14 @@ _MOVERS = frozenset(
     {"CONCATENATION", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "RESHAPE", "PAD", "SQUEEZE"}
 )
 """Operators that only move bytes, so that a view may replace them."""
+
+_UNTRIED = {
+    True: "no model with it in tiles or in a loop promised enough to be tried",
+    False: "none of the tiles and loops with it that were estimated would help, within what is "
+    "allowed",
+    None: "no model with it in tiles or in a loop was tried",
+}
+"""Whether an operator is in a promising region -> why no model was tried with it in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,32 @@ class OperatorChange:
 
 def changes_of(report: Report) -> Iterator[OperatorChange]:
     """Yield the changes of the operators of a report, in order."""
-    return operator_changes(report.before.map, report.after.map, _why_at_peak(report))
+    tried = _tried(report)
+    return operator_changes(report.before.map, report.after.map, _why_at_peak(report), tried)
+
+
+def _tried(report: Report) -> dict[str, str]:
+    """Name of a first result -> what the search tried with its operator, in words. Without names
+    that are not unique."""
+    if report.front is None:
+        return {}
+    named = Counter(trial.name for trial in report.trials)
+    return {
+        trial.name: _words_of(trial, report.front)
+        for trial in report.trials
+        if named[trial.name] == 1
+    }
+
+
+def _words_of(trial: OperatorTrial, front: ParetoFront) -> str:
+    if trial.whole:
+        return trial.whole
+    if trial.size is None or trial.slowdown is None:
+        return _UNTRIED[trial.promising]
+    needs = f"{figure(trial.size, front.bound)} of {front.objective}"
+    more = f"{100 * (trial.slowdown - 1):+.1f} % instructions"
+    least = f"the smallest model tried with it in tiles or in a loop needs {needs}, for {more}"
+    return least if trial.fast_enough else f"{least}, which are more than allowed"
 
 
 def _why_at_peak(report: Report) -> str:
@@ -63,10 +97,14 @@ def _why_at_peak(report: Report) -> str:
 
 
 def operator_changes(
-    before: MemoryMap, after: MemoryMap, at_peak: str = "lower was not found, or not needed"
+    before: MemoryMap,
+    after: MemoryMap,
+    at_peak: str = "lower was not found, or not needed",
+    tried: Mapping[str, str] | None = None,
 ) -> Iterator[OperatorChange]:
     """Yield the changes of the operators of the original's main graph, in order. at_peak: why
-    operators at the peak were kept."""
+    operators at the peak were kept. tried: name of a first result -> what was tried with its
+    operator."""
     named = Counter(step.name for step in before.steps)
     found: dict[str, list[MapStep]] = {}
     for step in after.steps:
@@ -85,6 +123,8 @@ def operator_changes(
         if not done and matched and step.name in moved:
             done = "runs at another time"
         why = "" if done or live is None else _why(live, peak, at_peak)
+        if why and (words := (tried or {}).get(step.name)):
+            why = f"{why}; {words}"
         yield OperatorChange(step, tuple(matched), live, done, why)
 
 

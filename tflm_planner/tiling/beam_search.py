@@ -30,6 +30,7 @@ from tflm_planner.tiling.tilings import (
     pareto_fronts,
     slower_front,
 )
+from tflm_planner.tiling.trials import trials_of
 from tflm_planner.transforms.axis_graph import Axis, axis_graph, cells
 from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.box_plan import Split
@@ -68,12 +69,17 @@ class BeamSearch:
 
     def result(self) -> TilingResult:
         """The tilings so far."""
+        most = self._options.max_slowdown
         tilings = [s.tiling for s in self._states]
-        allowed = [t for t in tilings if t.slowdown <= self._options.max_slowdown]
-        smallest = min(allowed, key=lambda t: t.rank)
-        best = best_tiling([smallest, *allowed], self._options.arena_limit)
+        allowed, slower = ([t for t in tilings if (t.slowdown > most) == s] for s in (False, True))
         front = pareto_fronts(allowed)
-        return TilingResult(best, front, len(self._seen), slower_front(front, tilings))
+        trials = trials_of(self._ops, allowed, slower)
+        past = slower_front(front, tilings)
+        return TilingResult(self._best(allowed), front, len(self._seen), past, trials)
+
+    def _best(self, allowed: Sequence[Tiling]) -> Tiling:
+        smallest = min(allowed, key=lambda t: t.rank)
+        return best_tiling([smallest, *allowed], self._options.arena_limit)
 
     def run(self, on_progress: Progress = silent) -> None:
         """Run Algorithm 1, then plan its best states with more effort. Raises StoppedError."""

@@ -32,6 +32,7 @@ from tflm_planner.tiling.search import (
     slower_front,
 )
 from tflm_planner.tiling.tilings import best_tiling
+from tflm_planner.tiling.trials import better_trials
 
 COMPILED = (
     compiling.CLIMBING,
@@ -108,7 +109,8 @@ def search_by_permission(
     slower = slower_front(front, (*first.slower, *second.slower))
     own = best_tiling([first.best, *(t for t in front if not t.new_kinds)], options.arena_limit)
     evaluated = first.evaluated + second.evaluated
-    return PermissionResults(own, TilingResult(best, front, evaluated, slower))
+    trials = better_trials(first.trials, second.trials)
+    return PermissionResults(own, TilingResult(best, front, evaluated, slower, trials))
 
 
 def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
+from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.loops import allows_loops
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -36,6 +37,7 @@ from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter
 from tflm_planner.tiling.segments import TILE_ORDERS
 from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
+from tflm_planner.tiling.trials import trials_of
 from tflm_planner.transforms.schedules import Effort
 
 
@@ -70,20 +72,32 @@ class SegmentSearch:
         )
         self._intervals = Intervals(limits, workers, options, self._used_kinds)
         self._looped_segments: list[Segment] | None = None
+        self._promising: set[Interval] = set()
+        self._modes_left: int | None = None
 
     def result(self) -> TilingResult:
         """The tilings so far."""
         front = pareto_fronts(self._models.tilings)
         evaluated = self._segments.count + self._hotspots_evaluated + self._models.count
         slower = slower_front(front, self._models.slower)
-        return TilingResult(self._models.best, front, evaluated, slower)
+        promising = {self._order[p] for interval in self._promising for p in interval.positions}
+        trials = trials_of(
+            self._workers.evaluator.model.main.ops,
+            self._models.tilings,
+            self._models.slower,
+            promising,
+            all_estimated=self._modes_left == 0,
+        )
+        return TilingResult(self._models.best, front, evaluated, slower, trials)
 
     def run(self, on_progress: Progress = silent) -> None:
         """Search until nothing is left to evaluate. Raises StoppedError."""
         modes = self._modes()
+        self._modes_left = len(modes)
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
             on_progress("looking for tiles: estimating parts of the model")
             segmenter = self._segmenter(mode)
+            self._modes_left -= 1
             self._work.begin_step(share, self._budget.segmentation_share)
             self._evaluate_segmentations(
                 PromisingSegmentations(
@@ -135,9 +149,11 @@ class SegmentSearch:
         segmenter = Segmenter(self._schedule.live_bytes, self._allowed_instructions, self._budget)
         for segment in self._intervals.tiled_segments(mode.bind_views):
             segmenter.add(segment)
+            self._promising.add(segment.interval)
         if mode.loops and self._looped_segments is None:
             self._looped_segments = list(self._intervals.looped_segments())
         for segment in (mode.loops and self._looped_segments) or ():
+            self._promising.add(segment.interval)
             current = self._segments.loops.get(segment.key, segment)
             if current is not None:
                 segmenter.add(current)

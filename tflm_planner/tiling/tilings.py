@@ -80,6 +80,25 @@ class Tiling:
         return self.rank < other.rank
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The smallest model that was evaluated with an operator in a region; among those that are fast
+    enough, if there are any."""
+
+    name: str
+    """Name of the operator's first result; "" if it has none."""
+    whole: str = ""
+    """Why the operator can only run as a whole; "" if it need not."""
+    bytes: int | None = None
+    """The bytes of that model that the search lowers. None: there is none."""
+    slowdown: float | None = None
+    """Its instructions, relative to the original. None: there is none."""
+    fast_enough: bool = False
+    """Whether it needs no more instructions than allowed."""
+    promising: bool | None = None
+    """Whether a region with the operator may help by an estimate. None: not all were estimated."""
+
+
 @dataclass(frozen=True)
 class TilingResult:
     """The tilings that a search offers."""
@@ -94,6 +113,8 @@ class TilingResult:
     slower: tuple[Tiling, ...] = ()
     """The continuation of the front if more instructions were permitted, as far as it was
     searched."""
+    trials: tuple[Trial, ...] = ()
+    """What was tried with each operator of the main graph, after the model is normalized."""
 
     @property
     def finalists(self) -> tuple[Tiling, ...]:

@@ -48,6 +48,8 @@ from tflm_planner.verification.workload import (
     answer_limit,
     inputs_within,
     roomy_arena,
+    why_miscomputed,
+    why_misread,
     why_unfit,
     work_in_words,
 )
@@ -131,14 +133,20 @@ def _checks_left_out(
 ) -> dict[str, RuntimeCheck]:
     """The requested runtimes that cannot compare the models, each with a check that says why.
     models: original and result."""
-    alone = _for_tflm_alone(models[1])
+    unfit, alone = map(_for_tflm_alone, models)
     checks: dict[str, RuntimeCheck] = {}
     for name in (n for n in PACKAGES if n in options.runtimes):
         if importlib.util.find_spec(PACKAGES[name]) is None or (alone and name == "LiteRT"):
-            reason = alone or "not installed here"
+            reason = f"the result is {alone}" if alone else "not installed here"
             checks[name] = RuntimeCheck(name, NOT_AVAILABLE, 0, False, reason)
+        elif unfit and name == "LiteRT":
+            checks[name] = RuntimeCheck(name, CANNOT_RUN, 0, False, f"it is {unfit}")
         elif (why := why_unfit(models[0], name)) is not None:
             checks[name] = RuntimeCheck(name, CANNOT_RUN, 0, False, why)
+        elif name == "TFLM" and (why := why_misread(models[1])) is not None:
+            checks[name] = RuntimeCheck(name, DIFFERENT, 0, False, f"in the result, {why}")
+        elif name == "LiteRT" and (why := why_miscomputed(models[1])) is not None:
+            checks[name] = RuntimeCheck(name, NOT_AVAILABLE, 0, False, f"in the result, {why}")
     return checks
 
 
@@ -182,15 +190,17 @@ def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:
 def _check_comparable(original: Model, result: Model) -> None:
     differing = differing_ends(original.main, result.main)
     if differing:
-        raise ModelError(f"the models have {differing}")
+        swapped = not differing_ends(result.main, original.main)
+        hint = "; give them the other way round: what has floats there goes first" * swapped
+        raise ModelError(f"the models have {differing}{hint}")
 
 
 def _for_tflm_alone(model: Model) -> str:
-    """Why LiteRT cannot run a planned model that TFLM can run; empty if LiteRT can."""
+    """What LiteRT cannot run of a planned model that TFLM can run; empty if LiteRT can."""
     if model.has_views:  # it would take views for tensors without a value
-        return "the result is in the TFLM dialect"
+        return "in the TFLM dialect"
     if any(t.quantization.lacks_zero_points for t in model.tensors()):
-        return "the result is stripped for TFLM: filters with one zero point for all channels"
+        return "stripped for TFLM: filters with one zero point for all channels"
     return ""
 
 

@@ -37,6 +37,10 @@ class Equality:
     runtimes: Verdict
     terms: TermsProof
 
+    def __repr__(self) -> str:
+        said = (f"{check.runtime} {check.status}" for check in self.checks)
+        return f"<Equality: {', '.join((f'terms {self.terms.status}', *said))}>"
+
     @property
     def checks(self) -> tuple[RuntimeCheck, ...]:
         """What each runtime says."""

@@ -61,10 +61,10 @@ def why_unfit(model: Model, runtime: str) -> str | None:
             f"its loops make {moved:,} bytes of activations: too many to be run here ({most:,} for "
             f"a file of {model.file_size:,} bytes)"
         )
-    return _why_tflm_misreads(model) if runtime == "TFLM" else _why_litert_is_wrong(model)
+    return why_misread(model) if runtime == "TFLM" else why_miscomputed(model)
 
 
-def _why_litert_is_wrong(model: Model) -> str | None:
+def why_miscomputed(model: Model) -> str | None:
     """Why LiteRT's reference kernels compute the model wrong, planned or not, so that a comparison
     proves nothing; None if they do not. SUM of int16 gives only -1 (ai-edge-litert 2.3), while the
     optimised kernels give the sums."""
@@ -74,7 +74,7 @@ def _why_litert_is_wrong(model: Model) -> str | None:
     return None
 
 
-def _why_tflm_misreads(model: Model) -> str | None:
+def why_misread(model: Model) -> str | None:
     """Why TFLM would load the model and compute nonsense, because it ignores some features; None if
     it would not."""
     for t in model.tensors():

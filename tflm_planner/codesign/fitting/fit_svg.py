@@ -14,7 +14,9 @@ from xml.etree.ElementTree import Element
 from tflm_planner.codesign.fitting.largest import KINDS, Fits, VariantOutcome
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.svg import shapes
+from tflm_planner.report.text.bounds import hedge
 from tflm_planner.report.text.fit import LABELS
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 
 _WIDTH, _HEIGHT = 1000, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 78.0
@@ -77,7 +79,7 @@ def fit_svg(fits: Fits) -> str:
         *(_dot(plane, figure) for figure in figures),
         *(_ring(plane, figure) for figure in best),
         *_line(plane, limits.arena_limit),
-        *_footer(plane),
+        *_footer(plane, doubted=any(may_need_more(figure.bound) for figure in best)),
     ]
     label = f"{title}: multiplications against arena, {limits.arena_limit:,} B of SRAM"
     return shapes.drawing("tfc", (_WIDTH, _HEIGHT), label, _STYLE, body)
@@ -97,7 +99,8 @@ def _ground(plane: _FitPlot) -> Iterator[Element]:
 
 def _dot(plane: _FitPlot, figure: VariantOutcome) -> Element:
     variant = figure.variant
-    words = f"{variant.name}, {LABELS[figure.kind]}: {figure.arena:,} B, {variant.size.macs:,} MACs"
+    arena = f"{hedge(figure.bound) or 'at most ' * figure.at_most}{figure.arena:,} B"
+    words = f"{variant.name}, {LABELS[figure.kind]}: {arena}, {variant.size.macs:,} MACs"
     return shapes.circle(_STYLES[figure.kind], *_place(plane, figure), 3.5, words)
 
 
@@ -118,10 +121,12 @@ def _line(plane: _FitPlot, arena: int) -> Sequence[Element]:
     )
 
 
-def _footer(plane: _FitPlot) -> Iterator[Element]:
+def _footer(plane: _FitPlot, *, doubted: bool) -> Iterator[Element]:
+    """Yield the legend. doubted: whether a board may need more than the figures."""
     x, y = _LEFT, plane.bottom + 48
     for kind in KINDS:
         yield shapes.circle(_STYLES[kind], x, y - 4, 4)
         yield shapes.text(x + 10, y, LABELS[kind], "")
         x += 40 + 12 * shapes.CHARACTER * len(LABELS[kind])
-    yield shapes.text(_WIDTH - _RIGHT, y, "multiplications of one inference; ring: fits", "", "end")
+    words = f"multiplications of one inference; ring: {'may fit' if doubted else 'fits'}"
+    yield shapes.text(_WIDTH - _RIGHT, y, words, "", "end")

@@ -43,7 +43,7 @@ _TRAINING, _TESTING = ("train", "training"), ("val", "validation", "test")
 class ImageFiles:
     """Colour images (number, rows, columns, 3) that are read from their files each time they are
     asked for, because all of them together do not fit in memory. Indexed like an array along its
-    first axis."""
+    first axis: by an int, a slice, or an array of ints or bools."""
 
     def __init__(self, files: Array, side: int) -> None:
         """files: paths. side: rows and columns to which the images are resized."""
@@ -57,7 +57,9 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self._files)
 
-    def __getitem__(self, chosen: slice | Array) -> Array:
+    def __getitem__(self, chosen: int | np.integer[Any] | slice | Array) -> Array:
+        if isinstance(chosen, (int, np.integer)):
+            return _read_image(self._files[chosen], self._side)
         files: list[Path] = list(self._files[chosen])
         with ThreadPoolExecutor() as threads:  # decoding does not hold Python's lock
             read = threads.map(_read_image, files, repeat(self._side))

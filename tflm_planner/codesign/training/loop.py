@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import write_files
 from tflm_planner.support.progress import Progress, silent
 
+Schedule = Literal["cosine", "steps"]
 _STATISTICS = 0.9
 """Decay of moving means and variances in each step."""
 _STEPS = 0.5, 0.75
@@ -45,12 +46,13 @@ class Recipe:
     weight decay. smoothing: share of each label that is spread over all classes. mixup: parameter
     of the beta distribution of mixup (0: no mixup). shift: the most pixels by which images are
     shifted. flips: whether half of the images are mirrored. distilling: weight of the distillation
-    loss, which is the cross entropy with a teacher's probabilities at `temperature`."""
+    loss, which is the cross entropy with a teacher's probabilities at `temperature`. Raises
+    ValueError for a schedule that does not exist."""
 
     epochs: int = 10
     batch: int = 64
     rate: float = 0.1
-    schedule: Literal["cosine", "steps"] = "cosine"
+    schedule: Schedule = "cosine"
     momentum: float = 0.9
     decay: float = 1e-4
     smoothing: float = 0.1
@@ -60,6 +62,11 @@ class Recipe:
     distilling: float = 0.0
     temperature: float = 4.0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.schedule not in get_args(Schedule):
+            names = ", ".join(get_args(Schedule))
+            raise ValueError(f"schedule {self.schedule!r} is unknown; choose from {names}")
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@
 Each rung also allows everything that the rungs above it allow. If the model fits, or if there is no
 limit, rungs beyond the given permission have a figure only if it is cheap to compute. If the model
 does not fit, these rungs are searched one after the other until one fits. A run that searched less
-than the default (--search none or spellings, tiles by hand) has the default search as such a rung;
-with --search none and tiles by hand no rung is searched. No figure is a guess: each is the arena of
+than the default (--search none, spellings or motes, tiles by hand, fewer instructions allowed, the
+head made small) has the default search as such a rung, below a rung for what it did itself; with
+--search none and tiles by hand no rung is searched. No figure is a guess: each is the arena of
 a plan that was made for it. (Further search may lower figures that say "at most".) A figure that is
 not lower than what was reached is left out. An error while planning a rung never loses the plan
 itself: the rung only has no figure.
@@ -18,14 +19,22 @@ itself: the rung only has no figure.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.guidance.point_commands import given_command, without
+from tflm_planner.pipeline.guidance.rung_commands import (
+    FIRMWARE_OPTION,
+    default_search,
+    firmware_words,
+    rung_command,
+    same_command,
+    searching_command,
+    stream_command,
+    words_for_ends,
+)
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
 from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.pipeline.planning.model_planner import SearchSummary
@@ -41,7 +50,7 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tflm.target_kernels import kernels_of
-from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
+from tflm_planner.tflm.targets import can_be_lean, with_lean
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.normalize import Normalize
@@ -49,8 +58,6 @@ from tflm_planner.transforms.row_loop.split_input import can_stream
 
 _LITTLE_EFFORT = 0.05
 """Effort of exact packing for figures that say "at most"."""
-_FIRMWARE_OPTION = "--firmware"
-_BY_HAND_OPTIONS = ("--patch", "--split", "--loop")
 
 PlanUnproved = Callable[[PlanOptions], PlannedFile]
 """Plans the same model with other options, without a proof."""
@@ -112,7 +119,7 @@ def _rungs(parts: LadderParts) -> Iterator[Rung]:
     permission = parts.options.tiles
     if permission is not None and permission.by_hand:
         yield Rung("by hand", parts.arena.arena, parts.planned.slowdown, taken=True)
-        yield Rung("tiles", command=_searching_command(parts))
+        yield Rung("tiles", command=searching_command(parts.options, parts.source))
         return
     yield from _within(parts, permission)
     yield from _beyond(parts, permission)
@@ -129,7 +136,8 @@ def smaller_file(parts: LadderParts) -> SmallerFile | None:
     is_portable = permission is not None and not permission.dialect
     how = replace(memory, strip="unread" if is_portable else "unread by TFLM")
     model = read_model(planned.data, dialect=True)
-    return SmallerFile(len(strip_file(model, how)), _command(parts, "--strip"))
+    command = same_command(parts.options, parts.source, "--strip")
+    return SmallerFile(len(strip_file(model, how)), command)
 
 
 def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[Rung]:
@@ -138,17 +146,30 @@ def _within(parts: LadderParts, permission: TilePermission | None) -> Iterator[R
     plain = arena if parts.search.plain is None else parts.search.plain
     is_changed = planned.tiled or arena < plain
     yield Rung("plan", plain, 1.0, taken=not is_changed)
-    added = new_kinds(parts.model, planned.inspection.model)
-    if is_changed and not added:
-        yield Rung("tiles", arena, planned.slowdown, taken=True)
-    elif is_changed:
-        yield from _own_tiles(parts.search)
-        yield Rung("more operators", arena, planned.slowdown, taken=True)
-    elif permission is not None and parts.fits(plain) and not may_need_more(parts.arena.bound):
-        yield Rung("tiles", remark="not needed: it fits without")
-    elif permission is not None:
+    if permission is None:
+        return
+    is_default = default_search(parts.options, permission) == permission
+    kind: RungKind = "tiles" if is_default else "given search"
+    if is_changed:
+        yield from _changed(parts, permission, kind)
+    elif parts.fits(plain) and not may_need_more(parts.arena.bound):
+        yield Rung(kind, remark="not needed: it fits without")
+    elif parts.stop.reason is not None:
+        yield Rung(kind, remark="none was found before the search was ended")
+    else:
+        proved = " that stood the proof" if parts.search.refused else ""
         most = 100 * (permission.max_slowdown - 1)
-        yield Rung("tiles", plain, 1.0, remark=f"none lowers the arena within +{most:.3g} %")
+        yield Rung(kind, plain, 1.0, remark=f"none{proved} lowers the arena within +{most:.3g} %")
+
+
+def _changed(parts: LadderParts, permission: TilePermission, kind: RungKind) -> Iterator[Rung]:
+    """Yield the rung that was written, and before it the best without its operators. kind: what the
+    search was."""
+    planned = parts.planned
+    if kind == "tiles" and new_kinds(parts.model, planned.inspection.model):
+        yield from _own_tiles(parts.search)
+        kind = "more operators" if permission.operators.every else "given search"
+    yield Rung(kind, parts.arena.arena, planned.slowdown, taken=True)
 
 
 def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
@@ -185,17 +206,17 @@ class _Step:
 def _steps(parts: LadderParts, given: TilePermission | None) -> Iterator[_Step]:
     """Yield the rungs beyond the given permission. Each also has the options of the rungs before
     it. The default search comes first, unless it was made."""
-    permission = _default_search(parts.options, given)
+    permission = default_search(parts.options, given)
     options = replace(parts.options, verify=None, force=True, tiles=permission)
-    ends = _words_for_ends(options)
-    firmware = _firmware_words(options.target, permission)
+    ends = words_for_ends(options)
+    firmware = firmware_words(options, permission)
 
     def step(kind: RungKind, arena: int | None = None) -> _Step:
         lower = arena if arena is not None and arena < parts.arena.arena else None
-        command = _command(parts, *ends, *firmware)
+        command = rung_command(parts.options, parts.source, *ends, *firmware)
         return _Step(options, Rung(kind, lower, at_most=True, command=command))
 
-    if given is None or given.spellings_only or given.method != permission.method:
+    if given != permission:
         yield step("tiles")
     kernels = options.memory.kernels
     drops = options.io == "keep" and bool(drop_conversions(clone(parts.model)))
@@ -205,40 +226,19 @@ def _steps(parts: LadderParts, given: TilePermission | None) -> Iterator[_Step]:
         yield step("int8 ends", _with_int8_ends(parts))
     if not permission.operators.every:
         options = replace(options, tiles=replace(permission, operators=AllowedOperators.ALL))
-        firmware = (_FIRMWARE_OPTION, "more-ops")
+        firmware = (FIRMWARE_OPTION, "more-ops")
         yield step("more operators")
     if can_be_lean(kernels.target):
         lean = kernels_of(with_lean(kernels.target))
         options = replace(options, memory=replace(options.memory, kernels=lean))
-        firmware = (_FIRMWARE_OPTION, "lean")
+        firmware = (FIRMWARE_OPTION, "lean")
         yield step("lean", None if drops else _with_same_plan_when_lean(parts))
     normalized = clone(parts.model)
     run(normalized, Normalize())
     if can_stream(normalized):
         streamed = StreamOptions(parts.options.memory)
-        yield _Step(streamed, Rung("rows streamed", command=_stream_command(parts)))
-
-
-def _default_search(options: PlanOptions, given: TilePermission | None) -> TilePermission:
-    """What the default search may do with the firmware of `options`: what was given, but with no
-    method left out. The commands of the rungs ask for this search."""
-    if given is not None:
-        return replace(given, spellings_only=False, method=TilePermission().method)
-    firmware = AllowedOperators.ALL if options.target.lean else AllowedOperators.NONE
-    return TilePermission(operators=firmware)
-
-
-def _words_for_ends(options: PlanOptions) -> tuple[str, ...]:
-    """The options that give inputs and outputs their types."""
-    return () if options.io == "keep" else ("--io", options.io)
-
-
-def _firmware_words(target: Target, permission: TilePermission) -> tuple[str, ...]:
-    """The options that grant the permission's operators and the target's library."""
-    if permission.operators.every:
-        return (_FIRMWARE_OPTION, "lean" if target.lean else "more-ops")
-    names = permission.operators.names
-    return ("--ops", ",".join(sorted(names))) if names else ()
+        command = stream_command(parts.options, parts.source)
+        yield _Step(streamed, Rung("rows streamed", command=command))
 
 
 def _attempt(parts: LadderParts, step: _Step) -> Rung:
@@ -276,24 +276,3 @@ def _with_int8_ends(parts: LadderParts) -> int | None:
 def _with_same_plan_when_lean(parts: LadderParts) -> int:
     """Bytes of arena of the same plan on lean firmware."""
     return on_lean_firmware(parts.planned, parts.options.target)[1].arena
-
-
-def _command(parts: LadderParts, *words: str) -> str:
-    """The given command line with further options."""
-    return shlex.join((*given_command(parts.options, parts.source), *words))
-
-
-def _searching_command(parts: LadderParts) -> str:
-    """The command line for the default search in place of tiles by hand."""
-    by_hand = without(given_command(parts.options, parts.source), _BY_HAND_OPTIONS)
-    kept = (word for word in by_hand if word != "--allow-inexact")
-    options = parts.options
-    firmware = _firmware_words(options.target, _default_search(options, None))
-    return shlex.join((*kept, *_words_for_ends(options), *firmware))
-
-
-def _stream_command(parts: LadderParts) -> str:
-    words = ["tflm-plan", "stream-input", parts.source, "front.tflite", "back.tflite"]
-    target = parts.options.target
-    name = target.id if target.board is None else target.board.id
-    return shlex.join([*words, "--target", name])

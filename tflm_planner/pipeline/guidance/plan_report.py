@@ -100,6 +100,7 @@ def plan_report(parts: ReportParts) -> Report:
         notes=_notes(parts, target),
         seconds={**parts.seconds, "total": sum(parts.seconds.values())},
         front=_front(parts, before, after),
+        trials=parts.result.search.trials,
         tflm_only=planned.twin is not None,
         board=target.board,
         ladder=parts.ladder,

@@ -27,7 +27,7 @@ from tflm_planner.pipeline.planning.planned_file import PlannedFile, never_large
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal, RefusalCauses
 from tflm_planner.pipeline.planning.tiled_file import new_kinds, plan_tiling
 from tflm_planner.pipeline.planning.versions import refuse_plan
-from tflm_planner.report.document import ParetoFront
+from tflm_planner.report.document import OperatorTrial, ParetoFront
 from tflm_planner.report.text.permission import permission_notes
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent
@@ -51,12 +51,14 @@ ProveModel = Callable[[PlannedFile], Proof]
 class SearchSummary:
     """A summary of the search that led to a file. notes: notes for reports. front: the Pareto
     front. refused: better candidates that a guard or the proof refused, and why; each is an error
-    of this tool. plain: bytes of arena with order and plan alone, if that plan was made."""
+    of this tool. plain: bytes of arena with order and plan alone, if that plan was made. trials:
+    what the search tried with each operator; none if candidates were refused."""
 
     notes: tuple[str, ...] = ()
     front: ParetoFront | None = None
     refused: tuple[str, ...] = ()
     plain: int | None = None
+    trials: tuple[OperatorTrial, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -329,6 +331,7 @@ def _search_for(
         front=_pareto_front(job, attempts, tiling, tiled),
         refused=attempts.refused,
         plain=job.plain.inspection.arena.arena,
+        trials=_trials(attempts),
     )
 
 
@@ -344,6 +347,18 @@ def _search_in_vain(job: _TilingJob, attempts: _Attempts) -> SearchSummary:
         front=_pareto_front(job, attempts, None, job.plain),
         refused=attempts.refused,
         plain=job.plain.inspection.arena.arena,
+        trials=_trials(attempts),
+    )
+
+
+def _trials(attempts: _Attempts) -> tuple[OperatorTrial, ...]:
+    """What the search tried with each operator; none if something was refused, as that may be the
+    smallest that it tried."""
+    trials = () if attempts.refused else attempts.results.result.trials
+    return tuple(
+        OperatorTrial(t.name, t.bytes, t.slowdown, t.fast_enough, t.promising, t.whole)
+        for t in trials
+        if t.name
     )
 
 

@@ -42,11 +42,12 @@ class BoardRungJson(Document):
     margin: Annotated[
         int | None,
         says(
-            "Bytes of SRAM left beside the arena; negative: too large by so much (null: not known)."
+            "Bytes of SRAM left beside the arena, as certain as `bound` says; negative: too large "
+            "by so much (null: not known)."
         ),
     ]
     warnings: Annotated[
-        list[str], says('Why the bytes are no more than "at least", and what else is wrong.')
+        list[str], says('Why the bytes are "at least" or "about", and what else is wrong.')
     ]
     remark: Annotated[str, says("Why there is no figure; may be empty.")]
 

@@ -212,6 +212,28 @@ class FrontJson(Document):
     points: Annotated[list[PointJson], says("Ways to run the model.")]
 
 
+class TrialJson(Document):
+    """What a search tried with an operator of the source: the smallest model with it in a region of
+    tiles or in a loop, among those that are fast enough if there are any."""
+
+    name: Annotated[str, says("Name of its first result.")]
+    size: Annotated[
+        Count | None,
+        says("Bytes of that model, as the objective of `front` counts (null: none was tried)."),
+    ]
+    slowdown: Annotated[
+        float | None, says("Its instructions relative to the source (a ratio; null: none).")
+    ]
+    fast_enough: Annotated[bool, says("Whether it needs no more instructions than allowed.")]
+    promising: Annotated[
+        bool | None,
+        says("Whether such tiles or loops may help by estimate (null: not all were estimated)."),
+    ]
+    whole: Annotated[
+        str, says("Why the operator can only run as a whole; empty where it need not.")
+    ]
+
+
 class ReportJson(Document):
     """What a run of tflm-plan found. All sizes are bytes, all times seconds; K is never used."""
 
@@ -270,6 +292,13 @@ class ReportJson(Document):
         says(
             "Memory against instructions: the ways that a search for tiles found, the "
             "largest first; null where none was made."
+        ),
+    ]
+    trials: Annotated[
+        list[TrialJson],
+        says(
+            "What the search for tiles tried with each operator of the source, cleaned up; empty "
+            "where none was made, or where results of it were refused."
         ),
     ]
     io: Annotated[

@@ -103,7 +103,7 @@ def arena_svg(
     if limit:
         body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom)
     legend, height = _legend(colours, bottom + 30, width)
-    sizes = ", ".join(f"{bar.caption} {bar.arena.arena:,} B" for bar in bars)
+    sizes = ", ".join(f"{bar.caption} {figure(bar.arena.arena, bar.arena.bound)}" for bar in bars)
     return shapes.drawing("tfa", (width, height), f"{title}: {sizes}", _STYLE, [*body, *legend])
 
 

@@ -19,6 +19,7 @@ from tflm_planner.tflm.arena.uncertainty import BoundKind, may_need_more
 LABELS: dict[RungKind, str] = {
     "stock": "as it was",
     "plan": "order and plan",
+    "given search": "search as given",
     "tiles": "tiles, spellings",
     "int8 ends": "--io int8",
     "more operators": "more operators",
@@ -68,7 +69,8 @@ def _misses(report: Report) -> Iterator[str]:
     arena, limit = report.after.arena, report.arena_limit
     if limit is not None and arena.arena > limit:
         needs = figure(arena.arena, arena.bound)
-        yield f"arena {needs}, {arena.arena - limit:,} B more than {_limit_words(report)}"
+        more = figure(arena.arena - limit, arena.bound)
+        yield f"arena {needs}, {more} more than {_limit_words(report)}"
     if report.board is not None and not report.within_flash:
         file = report.after.file_bytes
         yield f"file {file:,} B, {file - report.board.flash:,} B more than the flash"
