@@ -15,6 +15,7 @@ from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.report.text.words import count
+from tflm_planner.tflm.targets import can_be_lean
 
 _HEADS = ("rung", "largest that fits", "MACs", "parameters", "arena", "file", "slower")
 _LEGEND = (
@@ -46,6 +47,10 @@ def command_for(figure: VariantOutcome, limits: Limits, folder: Path | None = No
         halves = [f"{path}_front.tflite", f"{path}_back.tflite"]
         words = ["tflm-plan", "stream-input", f"{path}.tflite", *halves, *target]
         words += ["--max-slowdown", f"{limits.stream_slowdown:g}"]
+        if can_be_lean(limits.target):
+            words += ["--firmware", "lean"]
+        elif not figure.quick:
+            words += ["--firmware", "more-ops"]
         return shlex.join([*words, *(["--search", "none"] * figure.quick)])
     words = ["tflm-plan", f"{path}.tflite", f"{path}_small.tflite", *target]
     if board is None or limits.arena_limit != board.sram:

@@ -17,8 +17,7 @@ _Kind = Annotated[
     says(
         "What may change: stock: nothing. plan: order and offsets. tiles: the firmware's own "
         "operators in tiles. more operators: loops, and operators to be registered. lean: the lean "
-        "library. rows streamed: the input comes row by row (`stream-input`), and only the "
-        "firmware's own operators are used."
+        "library. rows streamed: the input comes row by row (`stream-input`)."
     ),
 ]
 

@@ -36,7 +36,7 @@ from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.uncertainty import BoundKind, bound_of
 from tflm_planner.tflm.target_kernels import kernels_of
-from tflm_planner.tflm.targets import can_be_lean
+from tflm_planner.tflm.targets import can_be_lean, with_lean
 from tflm_planner.tiling.budget import SearchBudget
 
 _QUICK_TILES = SearchBudget(
@@ -179,10 +179,12 @@ class Outcomes:
         return PlanOptions(memory, tiles, given_arena_limit=limits.arena_limit, verify=None)
 
     def _stream_options(self, quick: bool) -> StreamOptions:
-        tiles = None if quick else TilePermission()
-        return StreamOptions(
-            self._memory, tiles, max_slowdown=self.limits.stream_slowdown, verify=None
-        )
+        """With all that the rungs before allow: on lean firmware, if the target has it."""
+        memory, target = self._memory, self.limits.target
+        if can_be_lean(target):
+            memory = replace(memory, kernels=kernels_of(with_lean(target)))
+        tiles = None if quick else TilePermission(operators=AllowedOperators.ALL)
+        return StreamOptions(memory, tiles, max_slowdown=self.limits.stream_slowdown, verify=None)
 
     def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:
         """The outcome of the same plan on lean firmware."""
