@@ -38,8 +38,8 @@ KINDS: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean
 _QUICK_SEARCHES = 4
 """Quick searches, at most, for each whole search of a rung."""
 _NEARLY = 1.1
-"""A variant nearly fits if a quick search finds an arena of at most this share of the limit: in nine
-cases whole searches found 0 to 8 % less, half of them at most 1.3 %."""
+"""A variant nearly fits if a quick search finds at most this share of the limit. In nine cases
+whole searches found 0 to 8 % less, half of them at most 1.3 %."""
 _TOO_HEAVY = (
     "the parameters of every variant exceed the flash; much of them may be the classifier: "
     "--classes says how many classes yours has, --widths what else to try"
