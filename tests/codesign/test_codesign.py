@@ -21,7 +21,8 @@ from tflm_planner.codesign.chains.families import FAMILIES, Grid, divisible
 from tflm_planner.codesign.chains.residuals import plain
 from tflm_planner.codesign.chains.sizes import floors_of, size_of
 from tflm_planner.codesign.fitting.fit_text import command_for, render_fits
-from tflm_planner.codesign.fitting.largest import VariantOutcome, fit
+from tflm_planner.codesign.fitting.largest import fit
+from tflm_planner.codesign.fitting.outcomes import VariantOutcome
 from tflm_planner.codesign.fitting.user_build import user_variants
 from tflm_planner.codesign.fitting.variants import limits_of, variants_of
 from tflm_planner.codesign.networks.build import build

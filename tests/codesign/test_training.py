@@ -136,6 +136,33 @@ def test_five_thousand_digits() -> None:
     assert np.bincount(data.test_labels).tolist() == [100] * 10
 
 
+def test_series_are_images_of_points_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sktime" / "datasets" / "data" / "JapaneseVowels"
+    folder.mkdir(parents=True)
+    (tmp_path / "sktime" / "__init__.py").touch()
+    texts = {"TRAIN": "1,2,4:-8,0,1:b\n\n2:2:a", "TEST": "16,-2,0,9:0,0,0,9:a"}
+    for part, rows in texts.items():
+        (folder / f"JapaneseVowels_{part}.ts").write_text(
+            f"# 1:2\n@classLabel true a b\n@data\n{rows}"
+        )
+    monkeypatch.syspath_prepend(tmp_path)
+    data = load_data("vowels")
+    assert data.images[..., 0].tolist() == [
+        [[0.125, -1], [0.25, 0], [0.5, 0.125]],
+        [[0.25, 0.25], [0, 0], [0, 0]],  # shorter: zeros at its end
+    ]
+    assert data.test_images[0, ..., 0].tolist() == [[1, 0], [-0.25, 0], [0, 0]]  # cut off
+    assert (data.labels.tolist(), data.test_labels.tolist()) == ([1, 0], [0])
+    with pytest.raises(UsageError, match="not resized"):
+        load_data("vowels", 8)
+    for text, words in (("1,2:a", "no @data"), ("@data\n1,x:2,3:a", "series 1 cannot be read")):
+        (folder / "JapaneseVowels_TEST.ts").write_text(text)
+        with pytest.raises(UsageError, match=words):
+            load_data("vowels")
+
+
 def test_scenes_are_made_of_digits_and_photographs() -> None:
     random = np.random.default_rng(0)
     digits = random.random((3, 28, 28, 1))
@@ -216,6 +243,7 @@ def test_what_data_is_not_there(tmp_path: Path) -> None:
         ("imagenet", 8, "no data set"),
         (folder, 8, "two folders"),
         (folder, None, "need a size"),
+        ("gunpoint", None, "pip install sktime"),
     ):
         with pytest.raises(UsageError, match=words):
             load_data(name, side)

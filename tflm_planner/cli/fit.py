@@ -30,7 +30,7 @@ from tflm_planner.support.errors import UsageError
 if TYPE_CHECKING:
     from tflm_planner.codesign.chains.families import Grid
     from tflm_planner.codesign.fitting.largest import Fits
-    from tflm_planner.codesign.fitting.variants import Variant
+    from tflm_planner.codesign.fitting.variants import Limits, Variant
     from tflm_planner.tflm.target import Target
 
 N = TypeVar("N", int, float)
@@ -60,9 +60,17 @@ class FitArguments:
         str | None,
         typer.Option(help="Bytes that the arena may take, e.g. 60K; else the board's SRAM."),
     ] = None
+    flash: Annotated[
+        str | None,
+        typer.Option(help="Bytes that the file may take, e.g. 512K; else the board's flash."),
+    ] = None
     max_slowdown: Annotated[
-        float, typer.Option(help="Instructions that tiles may take, relative to none.")
-    ] = defaults.SLOWDOWN
+        float | None,
+        typer.Option(
+            help="Instructions that tiles and streamed rows may take, relative to neither; else "
+            f"{defaults.SLOWDOWN:g} and {defaults.STREAM_SLOWDOWN:g}."
+        ),
+    ] = None
     resolutions: Annotated[
         str, typer.Option(help="Rows of the input to try, e.g. 96,128.", metavar="N,...")
     ] = ""
@@ -79,7 +87,7 @@ class FitArguments:
         bool, typer.Option("--plain", help="The same networks without skips: what skips cost.")
     ] = False
     searches: Annotated[
-        int, typer.Option(min=0, help="Searches for tiles, at most, on each rung.")
+        int, typer.Option(min=0, help="Whole searches for tiles, at most, on each rung.")
     ] = 6
     svg: Annotated[
         Path | None,
@@ -126,11 +134,12 @@ class FitArguments:
         """The name of the family, for reports."""
         return self.family or self.build or ""
 
-    def bytes(self) -> int | None:
-        """The budget in bytes; None if none was given. Raises UsageError."""
-        from tflm_planner.support.units import parse_size
+    def limits(self, target: Target) -> Limits:
+        """The limits that a network must keep. Raises UsageError."""
+        from tflm_planner.codesign.fitting.variants import limits_of
 
-        return None if self.budget is None else parse_size(self.budget)
+        arena, flash = _bytes(self.budget), _bytes(self.flash)
+        return limits_of(target, arena, self.max_slowdown, self.searches, flash)
 
 
 @takes_fields_of(FitArguments)
@@ -146,7 +155,6 @@ def fit_command(arguments: FitArguments) -> None:
         from tflm_planner.codesign.fitting.fit_text import render_fits
         from tflm_planner.codesign.fitting.fit_types import fits_to_json
         from tflm_planner.codesign.fitting.largest import fit
-        from tflm_planner.codesign.fitting.variants import limits_of
         from tflm_planner.support.files import check_writable, make_folder, write_files
         from tflm_planner.tflm.targets import load_target
 
@@ -155,7 +163,7 @@ def fit_command(arguments: FitArguments) -> None:
         if arguments.write is not None:
             make_folder(arguments.write)
         target = load_target(arguments.target)
-        limits = limits_of(target, arguments.bytes(), arguments.max_slowdown, arguments.searches)
+        limits = arguments.limits(target)
         with show_progress(arguments.as_json, arguments.verbose) as on_progress:
             fits = fit(arguments.name, arguments.variants(target, on_progress), limits, on_progress)
         files = {} if arguments.svg is None else {arguments.svg: fit_svg(fits).encode()}
@@ -166,6 +174,13 @@ def fit_command(arguments: FitArguments) -> None:
             typer.echo(render_fits(fits, width_of(sys.stdout), arguments.write), nl=False)
         if all(rung.best is None for rung in fits.rungs):
             raise typer.Exit(3)
+
+
+def _bytes(size: str | None) -> int | None:
+    """A size such as 60K in bytes; None if none was given. Raises UsageError."""
+    from tflm_planner.support.units import parse_size
+
+    return None if size is None else parse_size(size)
 
 
 def _numbers(option: str, words: str, kind: Callable[[str], N]) -> tuple[N, ...]:

@@ -119,7 +119,7 @@ def operators_named(names: Collection[str]) -> AllowedOperators:
     return AllowedOperators.of(named)
 
 
-def _check_slowdown(slowdown: float) -> None:
+def check_slowdown(slowdown: float) -> None:
     """Raise UsageError for a slowdown below 1, or too large for a limit counted in integers."""
     if not slowdown >= 1:
         raise UsageError(f"the slowdown {slowdown} is below 1; 1.1 allows 10 % more instructions")
@@ -156,7 +156,7 @@ class TilePermission:
     (`tiling.spellings`)."""
 
     def __post_init__(self) -> None:
-        _check_slowdown(self.max_slowdown)
+        check_slowdown(self.max_slowdown)
         if self.workers < 1:
             raise UsageError(f"{self.workers} workers cannot search; give 1 or more")
         check_choices(self.method, self.objective)
@@ -248,7 +248,7 @@ class StreamOptions:
         return self.memory.kernels.target
 
     def __post_init__(self) -> None:
-        _check_slowdown(self.max_slowdown)
+        check_slowdown(self.max_slowdown)
         if self.rows is not None and self.rows < 1:
             raise UsageError(f"--rows {self.rows}: take 1 row or more at a time")
         if self.end is not None and self.end < 0:

@@ -1,4 +1,4 @@
 """The largest network that fits a board: `tflm-plan fit`.
 
-variants, user_build -> largest -> fit_text, fit_svg, fit_types
+variants, user_build -> outcomes -> largest -> fit_text, fit_svg, fit_types
 """

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.codesign.fitting.largest import KINDS, Fits, VariantOutcome
+from tflm_planner.codesign.fitting.largest import KINDS, Fits
+from tflm_planner.codesign.fitting.outcomes import VariantOutcome
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.svg import shapes
 from tflm_planner.report.text.bounds import hedge
@@ -26,6 +27,7 @@ _STYLES: dict[RungKind, str] = {
     "tiles": "tiles",
     "more operators": "more",
     "lean": "lean",
+    "rows streamed": "rows",
 }
 _STYLE = """
 .tfc text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",
@@ -33,14 +35,16 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tfc .bg{fill:#fff;stroke:#e3e7ee}.tfc .plot{fill:#f7f9fc}.tfc .grid{stroke:#e3e8f0}
 .tfc .axis{stroke:#9aa5b4}.tfc .h1{font-size:16px;font-weight:600;fill:#111827}
 .tfc .stock{fill:#c2334d}.tfc .plan{fill:#3f78c9}.tfc .tiles{fill:#0f7b53}
-.tfc .more{fill:#8a5cc7}.tfc .lean{fill:#c77700}.tfc .best{fill:none;stroke:#111827}
+.tfc .more{fill:#8a5cc7}.tfc .lean{fill:#c77700}.tfc .rows{fill:#0a8fa3}
+.tfc .best{fill:none;stroke:#111827}
 .tfc .budget{stroke:#c77700;stroke-width:1.5;stroke-dasharray:7 4}
 .tfc .cap{fill:#c77700;font-weight:600}
 @media screen and (prefers-color-scheme:dark){
 .tfc text{fill:#a9b4c3}.tfc .bg{fill:#10161f;stroke:#263041}.tfc .plot{fill:#151d29}
 .tfc .grid{stroke:#243043}.tfc .axis{stroke:#56657a}.tfc .h1{fill:#f1f5f9}
 .tfc .stock{fill:#ff8a9d}.tfc .plan{fill:#6ea3ec}.tfc .tiles{fill:#4fd1a0}
-.tfc .more{fill:#b892ea}.tfc .lean{fill:#f0b04f}.tfc .best{stroke:#f1f5f9}
+.tfc .more{fill:#b892ea}.tfc .lean{fill:#f0b04f}.tfc .rows{fill:#56cbe0}
+.tfc .best{stroke:#f1f5f9}
 .tfc .budget{stroke:#f0b04f}.tfc .cap{fill:#f0b04f}}
 """
 

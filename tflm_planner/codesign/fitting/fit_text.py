@@ -7,12 +7,15 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from tflm_planner.codesign.fitting.largest import Fits, RungResult, VariantOutcome
+from tflm_planner.codesign.fitting.largest import Fits, RungResult
+from tflm_planner.codesign.fitting.outcomes import VariantOutcome
 from tflm_planner.codesign.fitting.variants import Limits
+from tflm_planner.report.document import RungKind
 from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.report.text.words import count
+from tflm_planner.tflm.targets import can_be_lean
 
 _HEADS = ("rung", "largest that fits", "MACs", "parameters", "arena", "file", "slower")
 _LEGEND = (
@@ -20,6 +23,12 @@ _LEGEND = (
     "shows a network only where it is larger than those of the rows above. <=: a search may need "
     "less."
 )
+_BOUNDS: dict[RungKind, str] = {
+    "stock": "their fattest operator",
+    "plan": "their fattest operator",
+    "rows streamed": "what every split needs",
+}
+"""What the lower bound of a rung is; the other rungs need the whole image."""
 _MISSING = (
     "The .tflite file in a command is your trained network. --write FOLDER writes it untrained."
 )
@@ -31,10 +40,19 @@ def command_for(figure: VariantOutcome, limits: Limits, folder: Path | None = No
     None if the user supplies the trained file."""
     if figure.kind == "stock":
         return ""
-    name, board = figure.variant.name, limits.target.board
-    path = str((folder or Path()) / name)
-    words = ["tflm-plan", f"{path}.tflite", f"{path}_small.tflite"]
-    words += ["--target", limits.target.id if board is None else board.id]
+    board = limits.target.board
+    path = str((folder or Path()) / figure.variant.name)
+    target = ["--target", limits.target.id if board is None else board.id]
+    if figure.kind == "rows streamed":
+        halves = [f"{path}_front.tflite", f"{path}_back.tflite"]
+        words = ["tflm-plan", "stream-input", f"{path}.tflite", *halves, *target]
+        words += ["--max-slowdown", f"{limits.stream_slowdown:g}"]
+        if can_be_lean(limits.target):
+            words += ["--firmware", "lean"]
+        elif not figure.quick:
+            words += ["--firmware", "more-ops"]
+        return shlex.join([*words, *(["--search", "none"] * figure.quick)])
+    words = ["tflm-plan", f"{path}.tflite", f"{path}_small.tflite", *target]
     if board is None or limits.arena_limit != board.sram:
         words += ["--budget", str(limits.arena_limit)]
     if figure.kind == "plan":
@@ -105,12 +123,10 @@ def _without_best(rung: RungResult) -> str:
 
 
 def _counts(rung: RungResult) -> str:
-    label = LABELS[rung.kind]
-    searched = "searched" if rung.kind in ("tiles", "more operators") else "planned"
     parts = [
         f"{rung.ruled_out_by_flash} ruled out by flash",
-        f"{rung.ruled_out_by_bound} by their fattest operator",
-        f"{rung.tried} {searched}",
+        f"{rung.ruled_out_by_bound} by {_BOUNDS.get(rung.kind, 'the image')}",
+        f"{rung.tried} tried",
     ]
-    unsearched = [f"{rung.left} not searched, which may fit"] if rung.left else []
-    return f"{label}: {', '.join([*parts, *unsearched])}"
+    unsearched = [f"{rung.left} without a whole search, which may fit"] if rung.left else []
+    return f"{LABELS[rung.kind]}: {', '.join([*parts, *unsearched])}"

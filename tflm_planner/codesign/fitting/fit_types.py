@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from tflm_planner.codesign.fitting.fit_text import command_for
-from tflm_planner.codesign.fitting.largest import Fits, RungResult, VariantOutcome
+from tflm_planner.codesign.fitting.largest import Fits, RungResult
+from tflm_planner.codesign.fitting.outcomes import VariantOutcome
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.json.common import SCHEMA_VERSION, BoundJson, Count, Version
 from tflm_planner.support.documents import Document, plain, says
@@ -16,7 +17,7 @@ _Kind = Annotated[
     says(
         "What may change: stock: nothing. plan: order and offsets. tiles: the firmware's own "
         "operators in tiles. more operators: loops, and operators to be registered. lean: the lean "
-        "library."
+        "library. rows streamed: the input comes row by row (`stream-input`)."
     ),
 ]
 
@@ -30,10 +31,10 @@ class NetworkJson(Document):
     depth: Annotated[Count, says("Layers (0: the family has one depth).")]
     macs: Annotated[Count, says("Multiplications of one inference.")]
     parameters: Annotated[Count, says("Weights and biases.")]
-    arena: Annotated[Count, says("Bytes of arena.")]
+    arena: Annotated[Count, says("Bytes of arena; if rows are streamed, of SRAM for both halves.")]
     bound: BoundJson
     at_most: Annotated[bool, says("Whether a search might need less.")]
-    file_bytes: Annotated[Count, says("Bytes of the model's file.")]
+    file_bytes: Annotated[Count, says("Bytes of the model's file, or of both halves.")]
     slowdown: Annotated[float, says("Instructions relative to the stock model, predicted.")]
     command: Annotated[
         str,
@@ -52,9 +53,11 @@ class FitRungJson(Document):
         NetworkJson | None, says("The largest that was found (null: none larger than before).")
     ]
     of_flash: Annotated[Count, says("Larger variants whose parameters alone exceed the flash.")]
-    of_floor: Annotated[Count, says("Larger variants that one operator alone makes too large.")]
+    of_floor: Annotated[
+        Count, says("Larger variants whose memory has a lower bound that is too large.")
+    ]
     tried: Annotated[Count, says("Variants whose arena was found.")]
-    left: Annotated[Count, says("Larger variants that were not searched, and may fit.")]
+    left: Annotated[Count, says("Larger variants that may fit: their whole search was not made.")]
 
 
 class NetworksThatFitJson(Document):

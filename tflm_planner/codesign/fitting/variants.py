@@ -13,6 +13,8 @@ from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.families import FAMILIES, Grid, variants
 from tflm_planner.codesign.chains.sizes import Floors, Size, floors_of, size_of
 from tflm_planner.codesign.networks.build import build
+from tflm_planner.pipeline.options import check_slowdown
+from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
@@ -42,18 +44,29 @@ class Limits:
     flash: int | None
     """Bytes that its file may take. None: not limited."""
     slowdown: float
-    """Instructions allowed, relative to the stock model."""
+    """Instructions allowed with tiles, relative to the stock model."""
+    stream_slowdown: float
+    """The same if rows are streamed."""
     searches: int
-    """Searches for tiles, at most, on each rung."""
+    """Whole searches for tiles, at most, on each rung."""
 
     def fits(self, arena: int, file_bytes: int) -> bool:
         """Whether arena and file are both within the limits."""
         return arena <= self.arena_limit and (self.flash is None or file_bytes <= self.flash)
 
 
-def limits_of(target: Target, arena_limit: int | None, slowdown: float, searches: int) -> Limits:
+def limits_of(
+    target: Target,
+    arena_limit: int | None,
+    slowdown: float | None,
+    searches: int,
+    flash: int | None = None,
+) -> Limits:
     """The limits of a target's board. arena_limit: bytes that the arena may take; None for the
-    board's SRAM. Raises UsageError if the target is not a board and there is no arena_limit."""
+    board's SRAM. slowdown: instructions allowed, relative to the stock model; None for what
+    `tflm-plan` allows tiles, and `tflm-plan stream-input` rows that are streamed. flash: bytes that
+    the file may take; None for the board's flash. Raises UsageError if the target is not a board
+    and there is no arena_limit, or for a slowdown below 1."""
     board = target.board
     if board is None and arena_limit is None:
         raise UsageError(
@@ -62,7 +75,13 @@ def limits_of(target: Target, arena_limit: int | None, slowdown: float, searches
         )
     if arena_limit is None:
         arena_limit = 0 if board is None else board.sram
-    return Limits(target, arena_limit, None if board is None else board.flash, slowdown, searches)
+    if flash is None and board is not None:
+        flash = board.flash
+    allowed = (defaults.SLOWDOWN, defaults.STREAM_SLOWDOWN)
+    if slowdown is not None:
+        check_slowdown(slowdown)
+        allowed = (slowdown, slowdown)
+    return Limits(target, arena_limit, flash, *allowed, searches)
 
 
 def variants_of(family: str, grid: Grid) -> list[Variant]:

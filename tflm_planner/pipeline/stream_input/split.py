@@ -147,6 +147,19 @@ def split_for_rows(
     return replace(best, ops=_numbers_in_file(model, best.ops)), proof
 
 
+def least_sram(data: bytes, options: StreamOptions) -> int:
+    """A lower bound of the bytes of SRAM of every pair that `split_for_rows` can make of the model
+    in `data`. Raises ModelError or UsageError as it does."""
+    model = read_model(data)
+    number_origins(model)
+    last = len(model.main.ops) - 1
+    run(model, Normalize())
+    options = replace(options, end=_end_when_clean(model, options.end, last))
+    points, _ = _points_by_geometry(model, options)
+    points = points or _split_points(model, options)  # which says why there is none
+    return min(points).least_sram
+
+
 def _first_proved(
     search: _SplitSearch, prove: Callable[[StreamedPair], Proof]
 ) -> tuple[StreamedPair, Proof]:
@@ -315,6 +328,29 @@ def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
             "rows can come for one only"
         )
+    points: list[SplitPoint] = []
+    by_geometry, reasons = _points_by_geometry(model, options)
+    for point in by_geometry:
+        why = _why_halves_cannot_run(model, point.ops, point.rows, options.target)
+        if why is None:
+            points.append(point)
+        else:
+            reasons.append(f"TFLM could not run the halves: {why}")
+    if points:
+        return sorted(points)
+    if options.end is not None:
+        why = reasons[0] if reasons else "it does not depend on the input"
+        number = _numbers_in_file(model, [options.end])[-1]
+        raise UsageError(f"the front cannot end with operator {number}: {why}")
+    if options.rows is not None:
+        _split_points(model, replace(options, rows=None))  # else it is not the rows that forbid it
+        raise UsageError(f"the input cannot be streamed with --rows {options.rows}: {reasons[0]}")
+    why = f": {reasons[0]}" if reasons else ""
+    raise ModelError(f"the input cannot be streamed{why}")
+
+
+def _points_by_geometry(model: Model, options: StreamOptions) -> tuple[list[SplitPoint], list[str]]:
+    """The places where the geometry allows a split; and why it allows none elsewhere."""
     target = options.target
     pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
@@ -329,23 +365,9 @@ def _split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
         except NotStreamableError as error:
             reasons.append(str(error))
             continue
-        why = _why_halves_cannot_run(model, ops, rows, target)
-        if why is not None:
-            reasons.append(f"TFLM could not run the halves: {why}")
-            continue
         least_sram = persistent + geometry.result.nbytes + _front_bytes(geometry)
         points.append(SplitPoint(least_sram, ops, rows))
-    if points:
-        return sorted(points)
-    if options.end is not None:
-        why = reasons[0] if reasons else "it does not depend on the input"
-        number = _numbers_in_file(model, [options.end])[-1]
-        raise UsageError(f"the front cannot end with operator {number}: {why}")
-    if options.rows is not None:
-        _split_points(model, replace(options, rows=None))  # else it is not the rows that forbid it
-        raise UsageError(f"the input cannot be streamed with --rows {options.rows}: {reasons[0]}")
-    why = f": {reasons[0]}" if reasons else ""
-    raise ModelError(f"the input cannot be streamed{why}")
+    return points, reasons
 
 
 def _why_halves_cannot_run(
