@@ -11,7 +11,7 @@ import pytest
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.training.data import DataSet, load_data, resize, resized
-from tflm_planner.codesign.training.detection import Found, found
+from tflm_planner.codesign.training.detection import Detections, found
 from tflm_planner.codesign.training.loop import Recipe, batches, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.scenes import (
@@ -188,9 +188,9 @@ def test_f1_counts_what_is_there_and_what_is_said_to_be() -> None:
     said[0, 1, 1] = 1  # of another class
     said[1, 0, 1], said[1, 0, 0] = 0, 1  # in the next cell
     judged = found(np.eye(4)[said], labels)
-    assert judged == Found(right=1, said=3, there=3)
+    assert judged == Detections(right=1, said=3, there=3)
     assert judged.precision == judged.recall == judged.f1 == pytest.approx(1 / 3)
-    fewer = Found(right=1, said=1, there=3)
+    fewer = Detections(right=1, said=1, there=3)
     assert (fewer.precision, fewer.recall, fewer.f1) == (1, pytest.approx(1 / 3), 0.5)
 
 
@@ -199,6 +199,6 @@ def test_to_find_nothing_scores_nothing() -> None:
     _, labels = drawn()
     judged = found(np.eye(11)[np.zeros_like(labels)], labels)
     assert (judged.precision, judged.recall, judged.f1) == (0, 0, 0)
-    assert Found(0, 0, 0).f1 == Found(0, 0, 0).recall == 0
+    assert Detections(0, 0, 0).f1 == Detections(0, 0, 0).recall == 0
     with pytest.raises(ValueError, match="are not of labels"):
         found(np.zeros((1, 6, 6, 11)), labels)

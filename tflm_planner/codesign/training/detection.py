@@ -15,7 +15,7 @@ from tflm_planner.codesign.networks.weights import Array
 
 
 @dataclass(frozen=True)
-class Found:
+class Detections:
     """right: things found with their class in their cell. said: all that were said to be there.
     there: all that are there."""
 
@@ -40,7 +40,7 @@ class Found:
         return 2 * self.right / both if both else 0.0
 
 
-def found(scores: Array, labels: Array) -> Found:
+def found(scores: Array, labels: Array) -> Detections:
     """Count what is found with the right class in the right cell. A thing in the next cell is
     wrong twice: it is missed here, and said to be there. scores: (number, rows, columns, classes).
     labels: (number, rows, columns). Raises ValueError if the shapes do not match."""
@@ -48,4 +48,4 @@ def found(scores: Array, labels: Array) -> Found:
         raise ValueError(f"scores {scores.shape} are not of labels {labels.shape}")
     best = scores.argmax(axis=-1)
     is_right = (best == labels) & (labels != 0)
-    return Found(int(is_right.sum()), int((best != 0).sum()), int((labels != 0).sum()))
+    return Detections(int(is_right.sum()), int((best != 0).sum()), int((labels != 0).sum()))
