@@ -1,8 +1,8 @@
 """What a smaller image costs: one network, trained at several image sizes to name a digit, and to
 find digits (MCUNetV2's figure 2 says that detection suffers more).
 
-    python -m benchmarks.resolution [--sides 48 36 24 12] [--epochs 6] [--seeds 2] [--keep FILE]
-                                    [--record FILE]
+    python -m benchmarks.resolution [--sides 48 36 24 12] [--epochs 6] [--batch 16] [--smoothing 0]
+                                    [--seeds 2] [--keep FILE] [--record FILE]
 
 Prints a table in Markdown ([docs/training.md](../docs/training.md#smaller-images)). Both tasks have
 scenes of 48x48 with digits of 12 to 24 rows on photographs, resized by the mean over areas:
@@ -109,8 +109,9 @@ def main() -> None:
     """Train what is not kept yet, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sides", type=int, nargs="+", default=[48, 36, 24, 12])
-    for option, number in (("epochs", 6), ("seeds", 2)):
+    for option, number in (("epochs", 6), ("batch", 16), ("seeds", 2)):
         parser.add_argument(f"--{option}", type=int, default=number)
+    parser.add_argument("--smoothing", type=float, default=0.0)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--record", type=Path)
     given, rows = parser.parse_args(), {}
@@ -120,7 +121,7 @@ def main() -> None:
         for side in sorted(given.sides, reverse=True):
             scores: list[dict[str, float]] = []
             for seed in range(given.seeds):
-                recipe = Recipe(epochs=given.epochs, batch=16, smoothing=0.0, seed=seed)
+                recipe = Recipe(given.epochs, given.batch, smoothing=given.smoothing, seed=seed)
                 what = repr((task, network(task, side, data.classes), recipe))
                 scores.append(kept.get(what, partial(trained, task, side, data, recipe)))
             rows[task][str(side)] = figures(task, side, data.classes, scores)
