@@ -118,3 +118,17 @@ def test_recorded_operators_peak_where_the_tables_say(model: str) -> None:
     tables = [line for line in lines if line.startswith(f"| {model} | {len(live)} |")]
     assert len(tables) == 2
     assert all(f" {max(live):,} |" in line for line in tables)
+
+
+def test_recorded_scores_are_those_of_the_table() -> None:
+    """Each row of `docs/training.md` on image sizes says what `resolution.json` says."""
+    recorded = json.loads((ROOT / "notebooks" / "resolution.json").read_text())
+    naming, finding = recorded["naming"], recorded["finding"]
+    page = (ROOT / "docs" / "training.md").read_text()
+    assert len(naming) == 4 and naming.keys() == finding.keys()
+    for side in naming:
+        both = naming[side], finding[side]
+        cells = [f"{100 * row['score']:.1f} ± {100 * row['spread']:.1f}" for row in both]
+        (line,) = re.findall(rf"^\| {side}x{side} \|.*$", page, re.MULTILINE)
+        assert [cell.strip() for cell in line.split("|")][2::2][:2] == cells
+        assert all(f" {row['arena']:,} |" in line for row in both)

@@ -35,14 +35,14 @@ def value_ranges(network: Network, images: Array) -> tuple[ValueRange, ...]:
 
 
 def outputs(data: bytes, images: Iterable[Array]) -> Array:
-    """The outputs (number, classes) of a model for float images. For an int8 model the images are
-    quantized first, and outputs are int8."""
+    """The outputs (number, ..., classes) of a model for float images. For an int8 model the images
+    are quantized first, and outputs are int8."""
     return np.stack(list(_outputs(data, images)))
 
 
 def accuracy(data: bytes, images: Iterable[Array], labels: Array) -> float:
-    """The share of images whose class has the largest output."""
-    return float((outputs(data, images).argmax(axis=1) == labels).mean())
+    """The share of labels, of images or of cells, whose class has the largest output."""
+    return float((outputs(data, images).argmax(axis=-1) == labels).mean())
 
 
 def _outputs(data: bytes, images: Iterable[Array]) -> Iterator[Array]:

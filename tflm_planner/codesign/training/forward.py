@@ -40,7 +40,8 @@ class PassNumbers(Protocol):
 
 
 def forward(chain: Chain, numbers: PassNumbers, images: TfTensor) -> TfTensor:
-    """Scores (number, classes) of images (number, rows, columns, channels)."""
+    """Scores of images (number, rows, columns, channels): (number, classes), or of cells (number,
+    rows of cells, columns, classes) if the chain ends in a convolution."""
     values = [numbers.seen(images)]
     for place, step in enumerate(steps(chain)):
         if step.layer.kind == "softmax":

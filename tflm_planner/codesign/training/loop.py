@@ -72,7 +72,7 @@ class Recipe:
 @dataclass(frozen=True)
 class Epoch:
     """The figures of an epoch. rate: learning rate at its end. loss: mean over its batches.
-    accuracy: on the test images, after the epoch."""
+    accuracy: on the test images, after the epoch (`Trainable.accuracy`)."""
 
     epoch: int
     rate: float
@@ -180,15 +180,21 @@ def _train_epoch(
 
 
 def batches(data: DataSet, recipe: Recipe, epoch: int) -> Iterator[tuple[Array, Array]]:
-    """Yield the batches of an epoch: images, and probabilities of classes."""
+    """Yield the batches of an epoch: images, and probabilities of classes, which have a last axis
+    more than the labels. Raises ValueError if images are to be moved or mirrored whose labels say
+    where something is."""
+    if data.labels.ndim > 1 and (recipe.shift or recipe.flips):
+        raise ValueError("labels of cells do not move with images: neither shift nor flips")
     random = np.random.default_rng((recipe.seed, epoch))
     order = random.permutation(len(data.images))
     smooth = recipe.smoothing / data.classes
     for first in range(0, len(order), recipe.batch):
         chosen = order[first : first + recipe.batch]
         images = _moved(data.images[chosen], recipe, random)
-        targets = np.full((len(chosen), data.classes), smooth, np.float32)
-        targets[np.arange(len(chosen)), data.labels[chosen]] += 1 - recipe.smoothing
+        labels = data.labels[chosen]
+        targets = np.full((*labels.shape, data.classes), smooth, np.float32)
+        each = targets.reshape(-1, data.classes)
+        each[np.arange(labels.size), labels.ravel()] += 1 - recipe.smoothing
         if recipe.mixup:
             share = np.float32(random.beta(recipe.mixup, recipe.mixup))
             other = random.permutation(len(chosen))

@@ -78,8 +78,8 @@ class Trainable:
         return np.concatenate(parts)
 
     def accuracy(self, images: Images, labels: Array) -> float:
-        """The share of images whose class has the largest score."""
-        return float((self.predict(images).argmax(axis=1) == labels).mean())
+        """The share of labels, of images or of cells, whose class has the largest score."""
+        return float((self.predict(images).argmax(axis=-1) == labels).mean())
 
     def state(self) -> dict[str, Array]:
         """The values of all variables, by name."""
