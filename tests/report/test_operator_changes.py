@@ -160,22 +160,19 @@ def test_the_tensor_behind_a_part(name: str, whole: str) -> None:
 
 TRIED = {
     OperatorTrial("a", 8000, 1.05, True, True, ""): (
-        "the smallest model tried with it in tiles or in a loop needs 8,000 B of arena, for +5.0 % "
-        "instructions"
+        "the best tried with it in tiles or a loop: 8,000 B of arena, +5.0 % instructions"
     ),
     OperatorTrial("a", 70, 1.3, False, True, ""): (
-        "the smallest model tried with it in tiles or in a loop needs 70 B of arena, for +30.0 % "
-        "instructions, which are more than allowed"
+        "the best tried with it in tiles or a loop: 70 B of arena, +30.0 % instructions, "
+        "more than allowed"
     ),
     OperatorTrial("a", None, None, False, True, ""): (
-        "no model with it in tiles or in a loop promised enough to be tried"
+        "in tiles or a loop it promised too little to be tried"
     ),
     OperatorTrial("a", None, None, False, False, ""): (
-        "none of the tiles and loops with it that were estimated would help, within what is allowed"
+        "by the estimates no tiles or loop with it would help"
     ),
-    OperatorTrial("a", None, None, False, None, ""): (
-        "no model with it in tiles or in a loop was tried"
-    ),
+    OperatorTrial("a", None, None, False, None, ""): ("not tried in tiles or a loop"),
     OperatorTrial("a", 70, 1.0, True, True, "it stays whole"): "it stays whole",
 }
 

@@ -30,10 +30,9 @@ _MOVERS = frozenset(
 """Operators that only move bytes, so that a view may replace them."""
 
 _UNTRIED = {
-    True: "no model with it in tiles or in a loop promised enough to be tried",
-    False: "none of the tiles and loops with it that were estimated would help, within what is "
-    "allowed",
-    None: "no model with it in tiles or in a loop was tried",
+    True: "in tiles or a loop it promised too little to be tried",
+    False: "by the estimates no tiles or loop with it would help",
+    None: "not tried in tiles or a loop",
 }
 """Whether an operator is in a promising region -> why no model was tried with it in one."""
 
@@ -77,8 +76,8 @@ def _words_of(trial: OperatorTrial, front: ParetoFront) -> str:
         return _UNTRIED[trial.promising]
     needs = f"{figure(trial.size, front.bound)} of {front.objective}"
     more = f"{100 * (trial.slowdown - 1):+.1f} % instructions"
-    least = f"the smallest model tried with it in tiles or in a loop needs {needs}, for {more}"
-    return least if trial.fast_enough else f"{least}, which are more than allowed"
+    least = f"the best tried with it in tiles or a loop: {needs}, {more}"
+    return least if trial.fast_enough else f"{least}, more than allowed"
 
 
 def _why_at_peak(report: Report) -> str:
