@@ -9,13 +9,15 @@ from collections import Counter
 
 from tests.transforms.fuzzing import fuzz
 from tests.transforms.row_loops import faults, random_blocks, random_loops
+from tests.transforms.stream_inputs import cleaned
 from tests.transforms.tiled import rewritten
+from tflm_planner.model.serde import write_model
 
 
 def wrong_with(seed: int, seen: Counter[str]) -> list[str]:
     """What is wrong with the streamed regions of one random model."""
     rng = random.Random(seed)
-    data = random_blocks(seed, rng.randint(3, 16), cuts=4 * (seed % 2))
+    data = write_model(cleaned(random_blocks(seed, rng.randint(3, 16), cuts=4 * (seed % 2))))
     loops = random_loops(data, rng)
     made, results = rewritten(data, *loops, clean=True)
     for loop, result in zip(loops, results, strict=True):

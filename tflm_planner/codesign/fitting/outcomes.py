@@ -46,7 +46,8 @@ _QUICK_TILES = SearchBudget(
     finalists=0,
     neighboured_models=0,
 )
-"""The budget of a quick search for tiles of the firmware's operators."""
+"""The budget of a quick search for tiles of the firmware's operators. On nine networks and rungs
+the whole search found 0 to 8 % less than this one and the next, half of them at most 1.3 %."""
 _QUICK_LOOPS = replace(
     _QUICK_TILES,
     search_work=1500,
@@ -60,7 +61,7 @@ furthest, and first for those whose views lie inside their parents."""
 @dataclass(frozen=True, slots=True)
 class VariantOutcome:
     """The figures of a variant on one rung. arena, file_bytes: bytes; of both halves if rows are
-    streamed. bound: whether the arena is exact or "at least". slowdown: predicted instructions
+    streamed. bound: whether the arena is exact, "at least" or "about". slowdown: predicted instructions
     relative to the stock model. at_most: whether a search might find a smaller arena. quick:
     whether no whole search was made."""
 
