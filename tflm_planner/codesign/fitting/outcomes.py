@@ -61,9 +61,9 @@ furthest, and first for those whose views lie inside their parents."""
 @dataclass(frozen=True, slots=True)
 class VariantOutcome:
     """The figures of a variant on one rung. arena, file_bytes: bytes; of both halves if rows are
-    streamed. bound: whether the arena is exact, "at least" or "about". slowdown: predicted instructions
-    relative to the stock model. at_most: whether a search might find a smaller arena. quick:
-    whether no whole search was made."""
+    streamed. bound: whether the arena is exact, "at least" or "about". slowdown: predicted
+    instructions relative to the stock model. at_most: whether a search might find a smaller arena.
+    quick: whether no whole search was made."""
 
     variant: Variant
     kind: RungKind
