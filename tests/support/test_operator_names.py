@@ -19,6 +19,7 @@ from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 KERNELS = "tflm/kernels/libraries"
 FOR_ALL = {
     "codesign/networks/build.py": "makes it, for networks that do not exist yet",
+    "codesign/networks/model_parts.py": "which layer of a network it is",
     "model/check_operators.py": "the options, operands and shapes without which it is damaged",
     "model/new_model.py": "the version that files say they need",
     "ops/axes.py": "which axes of its result and its operands correspond",
