@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.dero import figure, what_was_read
 from tests.codesign.test_codesign import WITHOUT_BIAS
 from tests.codesign.test_concatenations import CHAINS as CONCATENATED
 from tests.codesign.test_network_rewrites import CHAINS, distance, images, on_litert
@@ -422,6 +423,15 @@ def test_models_that_are_no_path_from_an_image_are_refused() -> None:
         chain_of(published("ad01_int8"), "ad01")
     with pytest.raises(ModelError, match="has 4 operands"):
         chain_of(read_model(CNN.read_bytes()), "cnn")
+
+
+def test_the_benchmark_takes_a_file() -> None:
+    path = str(PUBLISHED / "pretrainedResnet_quant.tflite")
+    assert what_was_read(path)[0].endswith("the file needs 55,000 B as it is, the chain 55,000 B")
+    kinds = {kind: figure(path, kind, "stock")["arena"] for kind in ("original", "plain")}
+    assert kinds == {"original": 55_000, "plain": 37_192}
+    with pytest.raises(UsageError, match="neither a file nor a network"):
+        what_was_read("no_such_file")
 
 
 # --- Keras ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
                   +-- 1x1, or nothing-+                             the other side: a skip
 
 A model that is more than one path with skips is refused. Weights are read by `network_of_model`. It
-must not know operators (`model_parts`).
+must not know of which operators a part is made (`model_parts`).
 """
 
 from __future__ import annotations
