@@ -35,8 +35,13 @@ from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tflm.targets import can_be_lean
 
 KINDS: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean", "rows streamed")
-_QUICK_SEARCHES = 4
-"""Quick searches, at most, for each whole search of a rung."""
+_QUICK_SEARCHES = 48
+"""Quick searches, at most, on a rung where whole ones are allowed. Halving ends by itself: after 2
+to 26 of them on ten rungs (mobilenet_v2 with 96 KB, resnet20 with 64 KB, ds_cnn with 20 KB,
+mobilenet_v1 with 64 KB, resnet8 with 256 KB; tiles, more operators; 6 to 57 s of processor time a
+rung), and the last ones find what fits. With at most 24, ds_cnn in tiles would have nothing that
+fits with a quick figure (it is found by the 26th); with 12 mobilenet_v2 and mobilenet_v1 neither
+(by the 13th and 15th)."""
 _NEARLY = 1.1
 """A variant nearly fits if a quick search finds at most this share of the limit. In nine cases
 whole searches found 0 to 8 % less, half of them at most 1.3 %."""
@@ -146,7 +151,7 @@ class _Fitting:
         largest operator."""
         pool = [v for v in self._light() if not self._is_ruled_out(v, kind)]
         figures: list[VariantOutcome] = []
-        most, tried = _QUICK_SEARCHES * self.outcomes.limits.searches, 0
+        most, tried = _QUICK_SEARCHES if self.outcomes.limits.searches else 0, 0
         low = float(self.outcomes.limits.arena_limit)
         high = float(max((v.floors.plan for v in pool), default=0))
         while pool and tried < most and not self.outcomes.stop.is_over:

@@ -18,6 +18,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 
 from tflm_planner.codesign.fitting.variants import Limits, Variant
+from tflm_planner.codesign.quick_searches import TO_CHOOSE, TO_CHOOSE_LOOPS
 from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.pipeline.options import (
@@ -37,25 +38,6 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.uncertainty import BoundKind, bound_of
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import can_be_lean, with_lean
-from tflm_planner.tiling.budget import SearchBudget
-
-_QUICK_TILES = SearchBudget(
-    search_work=300,
-    front_work=0,
-    careful_work=0,
-    finalists=0,
-    neighboured_models=0,
-)
-"""The budget of a quick search for tiles of the firmware's operators. On nine networks and rungs
-the whole search found 0 to 8 % less than this one and the next, half of them at most 1.3 %."""
-_QUICK_LOOPS = replace(
-    _QUICK_TILES,
-    search_work=1500,
-    same_firmware_work=1,
-    mode_shares=((), (1.0,), (0.0, 1.0), (0.0, 0.0, 1.0), (0.0, 0.9, 0.0, 1.0)),
-)
-"""The budget of a quick search with more operators: nearly all of it is for loops, which reach
-furthest, and first for those whose views lie inside their parents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +157,7 @@ class Outcomes:
         operators = AllowedOperators.NONE if kind == "tiles" else AllowedOperators.ALL
         tiles = TilePermission(max_slowdown=limits.slowdown, operators=operators)
         if quick:  # in one process: it ends before another one has started
-            budget = _QUICK_TILES if kind == "tiles" else _QUICK_LOOPS
+            budget = TO_CHOOSE if kind == "tiles" else TO_CHOOSE_LOOPS
             tiles = replace(tiles, workers=1, search_budget=budget)
         return PlanOptions(memory, tiles, given_arena_limit=limits.arena_limit, verify=None)
 

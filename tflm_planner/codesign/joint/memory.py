@@ -17,12 +17,13 @@ counts only activations. It must not know where networks come from.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from tflm_planner.codesign.chains.chain import Chain, steps
 from tflm_planner.codesign.chains.sizes import floors_of, size_of
 from tflm_planner.codesign.networks.build import build
+from tflm_planner.codesign.quick_searches import TO_JUDGE
 from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection.arenas import arena_in
@@ -33,16 +34,12 @@ from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.target_kernels import kernels_of
-from tflm_planner.tiling.budget import DEFAULT_BUDGET
 
 Test = Literal["flash", "floor", "time", "stock", "plan", "tiles"]
 
-QUICK_TILES = TilePermission(
-    search_budget=replace(DEFAULT_BUDGET, search_work=200, same_firmware_work=200, front_work=0)
-)
-"""A search for tiles with the firmware's own operators and a fiftieth of the usual work: 0.9 s of
-processor time for each network (docs/joint-search.md). A longer search may make more networks
-fit."""
+QUICK_TILES = TilePermission(search_budget=TO_JUDGE)
+"""A short search for tiles with the firmware's own operators: 0.9 s of processor time for each
+network (docs/joint-search.md)."""
 
 
 @dataclass(frozen=True)
