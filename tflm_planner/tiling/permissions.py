@@ -12,9 +12,11 @@ more permission is never worse. This module must not know how candidates are mad
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.allocators import compiling
+from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Op
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import PartOfStop, Stop, StoppedError
@@ -22,6 +24,9 @@ from tflm_planner.support.units import align_up
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
+from tflm_planner.tiling.options import Subsampling
 from tflm_planner.tiling.search import (
     Tiling,
     TilingOptions,
@@ -31,8 +36,10 @@ from tflm_planner.tiling.search import (
     search_tiles,
     slower_front,
 )
-from tflm_planner.tiling.tilings import best_tiling
+from tflm_planner.tiling.tilings import Trial, best_tiling
 from tflm_planner.tiling.trials import better_trials
+from tflm_planner.transforms.schedules import Effort
+from tflm_planner.transforms.subsample import PICKS, Subsample
 
 COMPILED = (
     compiling.CLIMBING,
@@ -81,36 +88,76 @@ def search_by_permission(
     `stop` ends the search, the second one may be missing. Raises StoppedError if neither can be
     made."""
     stop = stop or Stop()
-    allows_new = options.operators.allows_new
     compiling.start(COMPILED)
     if not compiling.ready(COMPILED[:-1], stop, on_progress):
         raise StoppedError
-    workers = Workers(data, options)
-    try:
-        if allows_new:
-            on_progress("looking for tiles of the firmware's own operators")
+    with closing(Workers(data, options)) as workers:
         options = _with_budget_of(workers.evaluator.model.main.ops, options)
-        work_limit = options.search_budget.same_firmware_work
-        restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
-        share = options.search_budget.same_firmware_time_share
-        part = PartOfStop(stop, share) if allows_new else stop
-        first = search_tiles(data, restricted, on_progress, workers, part)
-        if not allows_new:
-            return PermissionResults(first.best, first)
-        on_progress("looking for tiles and loops of all operators that are permitted")
-        try:
-            second = search_tiles(data, options, on_progress, workers, stop)
-        except StoppedError:
-            return PermissionResults(first.best, first)
-    finally:
-        workers.close()
+        results = _search_twice(data, options, on_progress, stop, workers)
+        subsampling = _subsampling(workers, options)
+    if subsampling is None:
+        return results
+    on_progress("the same where values are computed only at the pixels that are read")
+    options = replace(options, subsampling=subsampling)
+    try:
+        with closing(Workers(data, options)) as workers:
+            subsampled = _search_twice(data, options, on_progress, stop, workers)
+    except StoppedError:
+        return results
+    # The operators of a subsampled model are others: what was tried with them is not told.
+    return _united(subsampled.result, results.result, options, results.result.trials)
+
+
+def _search_twice(
+    data: bytes, options: TilingOptions, on_progress: Progress, stop: Stop, workers: Workers
+) -> PermissionResults:
+    """Search without new operators, then with those that the options permit."""
+    allows_new = options.operators.allows_new
+    if allows_new:
+        on_progress("looking for tiles of the firmware's own operators")
+    work_limit = options.search_budget.same_firmware_work
+    restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
+    share = options.search_budget.same_firmware_time_share
+    part = PartOfStop(stop, share) if allows_new else stop
+    first = search_tiles(data, restricted, on_progress, workers, part)
+    if not allows_new:
+        return PermissionResults(first.best, first)
+    on_progress("looking for tiles and loops of all operators that are permitted")
+    try:
+        second = search_tiles(data, options, on_progress, workers, stop)
+    except StoppedError:
+        return PermissionResults(first.best, first)
+    return _united(first, second, options, better_trials(first.trials, second.trials))
+
+
+def _united(
+    first: TilingResult, second: TilingResult, options: TilingOptions, trials: Sequence[Trial]
+) -> PermissionResults:
+    """The results of two searches as those of one."""
     front = pareto_fronts((first.best, *first.front, second.best, *second.front))
     best = best_tiling([second.best, first.best], options.arena_limit)
     slower = slower_front(front, (*first.slower, *second.slower))
-    own = best_tiling([first.best, *(t for t in front if not t.new_kinds)], options.arena_limit)
+    own = [t for t in (first.best, *front) if not t.new_kinds]
     evaluated = first.evaluated + second.evaluated
-    trials = better_trials(first.trials, second.trials)
-    return PermissionResults(own, TilingResult(best, front, evaluated, slower, trials))
+    result = TilingResult(best, front, evaluated, slower, tuple(trials))
+    return PermissionResults(best_tiling(own, options.arena_limit), result)
+
+
+def _subsampling(workers: Workers, options: TilingOptions) -> Subsampling | None:
+    """How pixels that nothing reads may be left out; None if that changes nothing. A kind of
+    operator that the firmware has comes before one that it has not."""
+    model = workers.evaluator.model
+    used_kinds = frozenset(op.kind for op in model.ops())
+    own = [kind for kind in PICKS if kind in used_kinds]
+    allowed = [kind for kind in PICKS if options.allows(kind, used_kinds)]
+    pick = next(iter((*own, *allowed)), None)
+    transform = Subsample(pick)
+    if not transform.apply(clone(model)):
+        return None
+    (whole,) = workers.evaluate([EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))])
+    assert whole is not None, "the model itself is always possible"
+    new_kinds = frozenset({pick} if pick else ()) - used_kinds
+    return Subsampling(transform, whole.instructions, new_kinds)
 
 
 def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:
