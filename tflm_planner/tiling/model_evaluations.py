@@ -34,10 +34,10 @@ class ModelEvaluations:
     """The whole models of one search.
 
     length: operators of the untiled model. work: the budget that evaluations spend. untiled: the
-    evaluation of the untiled model. original_instructions: those that slowdowns are relative to: of
-    the untiled model before it was subsampled. tilings: those that are fast enough, the untiled model first.
-    slower: the others. best: the best tiling so far; among equals the first. used_kinds: kinds of
-    operators of the untiled model.
+    evaluation of the untiled model. original_instructions: its instructions before it was
+    subsampled; slowdowns are relative to them. tilings: those that are fast enough, the untiled
+    model first. slower: the others. best: the best tiling so far; among equals the first.
+    used_kinds: kinds of operators of the untiled model.
     """
 
     def __init__(

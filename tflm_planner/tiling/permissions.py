@@ -16,7 +16,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.allocators import compiling
-from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Op
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import PartOfStop, Stop, StoppedError
@@ -24,9 +23,6 @@ from tflm_planner.support.units import align_up
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.tiling.evaluate.candidate import Candidate
-from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
-from tflm_planner.tiling.options import Subsampling
 from tflm_planner.tiling.search import (
     Tiling,
     TilingOptions,
@@ -36,10 +32,9 @@ from tflm_planner.tiling.search import (
     search_tiles,
     slower_front,
 )
+from tflm_planner.tiling.subsampling import may_help, subsampling_of
 from tflm_planner.tiling.tilings import Trial, best_tiling
 from tflm_planner.tiling.trials import better_trials
-from tflm_planner.transforms.schedules import Effort
-from tflm_planner.transforms.subsample import PICKS, Subsample
 
 COMPILED = (
     compiling.CLIMBING,
@@ -94,16 +89,20 @@ def search_by_permission(
     with closing(Workers(data, options)) as workers:
         options = _with_budget_of(workers.evaluator.model.main.ops, options)
         results = _search_twice(data, options, on_progress, stop, workers)
-        subsampling = _subsampling(workers, options)
-    if subsampling is None:
-        return results
-    on_progress("the same where values are computed only at the pixels that are read")
-    options = replace(options, subsampling=subsampling)
-    try:
-        with closing(Workers(data, options)) as workers:
-            subsampled = _search_twice(data, options, on_progress, stop, workers)
-    except StoppedError:
-        return results
+        subsampling = subsampling_of(workers, options)
+        if subsampling is None:
+            return results
+        options = replace(options, subsampling=subsampling)
+        with closing(Workers(data, options)) as others:
+            own, best = results.same_firmware, results.result.best
+            if not may_help(workers, others, [best if own is None else own, best]):
+                return results
+            workers.close()
+            on_progress("the same where values are computed only at the pixels that are read")
+            try:
+                subsampled = _search_twice(data, options, on_progress, stop, others)
+            except StoppedError:
+                return results
     # The operators of a subsampled model are others: what was tried with them is not told.
     return _united(subsampled.result, results.result, options, results.result.trials)
 
@@ -141,23 +140,6 @@ def _united(
     evaluated = first.evaluated + second.evaluated
     result = TilingResult(best, front, evaluated, slower, tuple(trials))
     return PermissionResults(best_tiling(own, options.arena_limit), result)
-
-
-def _subsampling(workers: Workers, options: TilingOptions) -> Subsampling | None:
-    """How pixels that nothing reads may be left out; None if that changes nothing. A kind of
-    operator that the firmware has comes before one that it has not."""
-    model = workers.evaluator.model
-    used_kinds = frozenset(op.kind for op in model.ops())
-    own = [kind for kind in PICKS if kind in used_kinds]
-    allowed = [kind for kind in PICKS if options.allows(kind, used_kinds)]
-    pick = next(iter((*own, *allowed)), None)
-    transform = Subsample(pick)
-    if not transform.apply(clone(model)):
-        return None
-    (whole,) = workers.evaluate([EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))])
-    assert whole is not None, "the model itself is always possible"
-    new_kinds = frozenset({pick} if pick else ()) - used_kinds
-    return Subsampling(transform, whole.instructions, new_kinds)
 
 
 def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tflm_planner.model.draft import Draft
-from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
 from tflm_planner.ops.axis_rules import Same
@@ -78,10 +78,10 @@ def _hold_one_back(model: Model, pick: PickKind | None) -> str | None:
     """Make one value from the pixels that it needs, if they take fewer bytes than it does."""
     if pick is None:
         return None
-    for tensor in model.main.tensors:
+    for tensor in filter(_is_image, model.main.tensors):
         by_stride: dict[Stride, list[Op]] = {}
         for op in tensor.consumers:
-            stride = _skipping_stride(op)
+            stride = _skipping_stride(op, tensor)
             if stride is not None and picked_stride(op) is None:
                 by_stride.setdefault(stride, []).append(op)
         for stride, readers in by_stride.items():
@@ -89,7 +89,9 @@ def _hold_one_back(model: Model, pick: PickKind | None) -> str | None:
                 model, pick, tensor, stride, readers
             ):
                 names = " and ".join(op.label for op in readers)
-                return f"{names} can wait: the pixels that are read are picked, 1 in {_among(stride)}"
+                return (
+                    f"{names} can wait: the pixels that are read are picked, 1 in {_among(stride)}"
+                )
     return None
 
 
@@ -111,7 +113,8 @@ class _Lift:
     """Computes a value at the pixels that its readers read."""
 
     def __init__(self, model: Model, stride: Stride, pick: PickKind | None) -> None:
-        self._stride, self._pick = stride, pick
+        self._stride = stride
+        self._pick: PickKind | None = pick
         self._graph, self._draft = model.main, Draft(model, model.main)
         self._outside = _outside(model)
         self._replaced: list[Op] = []
@@ -184,18 +187,19 @@ def _stride_of_readers(model: Model, tensor: Tensor) -> Stride | None:
     """The stride of all readers of a tensor, if all skip the same pixels."""
     if not _is_image(tensor) or tensor in _outside(model):
         return None
-    strides = {_skipping_stride(op) for op in tensor.consumers}
+    strides = {_skipping_stride(op, tensor) for op in tensor.consumers}
     return strides.pop() if len(strides) == 1 else None
 
 
-def _skipping_stride(op: Op) -> Stride | None:
-    """The stride of an operator that reads single pixels and skips others; else None."""
+def _skipping_stride(op: Op, tensor: Tensor) -> Stride | None:
+    """The stride of an operator that reads single pixels of `tensor` and skips others; else
+    None."""
     window = window_of(op) if op.kind == "CONV_2D" else None
     if window is None:
         stride = picked_stride(op)
     else:
         stride = window.stride if reads_one_pixel(window) else None
-    return None if stride == _ALL else stride
+    return None if op.inputs[0] is not tensor or stride == _ALL else stride
 
 
 def _images_of(op: Op) -> list[Tensor] | None:
@@ -221,7 +225,9 @@ def _images_of(op: Op) -> list[Tensor] | None:
 
 def _is_image(tensor: Tensor) -> bool:
     shape = tensor.shape or ()
-    return len(shape) == 4 and min(shape) > 0 and tensor.type_name in _TYPES and not tensor.is_variable
+    return (
+        len(shape) == 4 and min(shape) > 0 and tensor.type_name in _TYPES and not tensor.is_variable
+    )
 
 
 def _outside(model: Model) -> set[Tensor]:
