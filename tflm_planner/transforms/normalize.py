@@ -9,7 +9,8 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
-                 CMSIS-NN writes every result (`collapse_axes`)
+                 CMSIS-NN writes every result (`collapse_axes`); and chains of operators that move
+                 elements, so that no whole image is copied of which a part is used (`merge_moves`)
 
 A rewrite that may cost memory, time or bytes of the file is a separate transform.
 """
@@ -36,6 +37,7 @@ from tflm_planner.transforms.compiled_models import refuse_compiled
 from tflm_planner.transforms.drop_identities import drop_identities
 from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
+from tflm_planner.transforms.merge_moves import merge_moves
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Normalize:
             *fold_transposes(model),
             *collapse_transpose_axes(model),
             *drop_identities(model),
+            *merge_moves(model),
         ]
 
 
