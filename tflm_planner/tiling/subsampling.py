@@ -20,7 +20,7 @@ from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import Subsampling, TilingOptions
 from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.transforms.schedules import Effort
-from tflm_planner.transforms.subsample import PICKS, Subsample
+from tflm_planner.transforms.subsample import PICKS, PickKind, Subsample
 
 _WORTH_SAVING = 0.005
 """Share of the instructions that are worth another search. ResNet50 saves 5 %, networks that only
@@ -32,8 +32,9 @@ def subsampling_of(workers: Workers, options: TilingOptions) -> Subsampling | No
     that the firmware has comes before one that it has not."""
     model = workers.evaluator.model
     used_kinds = frozenset(op.kind for op in model.ops())
-    allowed = [kind for kind in PICKS if options.allows(kind, used_kinds)]
-    pick = min(allowed, key=lambda kind: kind not in used_kinds, default=None)
+    allowed: list[PickKind] = [kind for kind in PICKS if options.allows(kind, used_kinds)]
+    own: list[PickKind] = [kind for kind in allowed if kind in used_kinds]
+    pick = own[0] if own else allowed[0] if allowed else None
     transform = Subsample(pick)
     if not transform.apply(clone(model)):
         return None

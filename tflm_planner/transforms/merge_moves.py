@@ -11,22 +11,24 @@ a quarter is used. Along each axis all of them say which element comes from wher
 
 so that a chain is one part with strides, and one PAD. It is written so if that takes no more
 operators and fewer bytes, or fewer operators and no more bytes, and no kind of operator that the
-chain has not.
+chain has not. A 1x1 convolution that skips pixels ends a chain, too: its stride moves into the
+part.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import same_values
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Range, Same, Slide
 from tflm_planner.ops.roles import PADS
-from tflm_planner.ops.window import COLUMNS, ROWS, picked_stride
+from tflm_planner.ops.window import COLUMNS, ROWS, picked_stride, reads_one_pixel, window_of
 from tflm_planner.support.deferred import defer
 from tflm_planner.transforms.fold_transpose import is_private
 
@@ -70,49 +72,105 @@ class _Along:
         """Indices of padding before and behind them."""
         return self.inside[0], self.size - self.inside[1]
 
+    @property
+    def end(self) -> int:
+        """The index after the last one that is taken."""
+        return self.begin + (self.count - 1) * self.stride + 1
+
+    def reaches_end(self, indices: int) -> bool:
+        """Whether no further stride would stay within so many indices."""
+        return self.end - 1 + self.stride >= indices
+
 
 def merge_moves(model: Model) -> list[str]:
     """Merge all chains of all graphs; returns a note if there were any."""
     count = 0
     for graph in model.graphs:
         for op in list(graph.ops):
-            if op in graph.ops and _merge(model, graph, op):
-                count += 1
+            count += op in graph.ops and _merge(model, graph, op)
     return [f"merged {count} chains of operators that move elements"] if count else []
 
 
+@dataclass(frozen=True)
+class _Chain:
+    """moves: operators that move elements, each of the one before it. reader: the only reader of
+    the last one if that is a convolution that skips pixels, so that its stride belongs to the
+    chain."""
+
+    moves: tuple[Op, ...]
+    reader: Op | None
+
+    @property
+    def source(self) -> Tensor:
+        """The tensor of which elements are moved."""
+        return _source(self.moves[0])
+
+    @property
+    def replaced(self) -> tuple[Op, ...]:
+        """All operators of the chain."""
+        return self.moves if self.reader is None else (*self.moves, self.reader)
+
+    def axes(self) -> list[_Along]:
+        """Where the elements of each axis come from, along the whole chain."""
+        axes = [_Along(0, 1, (0, n), n) for n in self.source.shape or ()]
+        for op in self.moves:
+            steps, shape = _steps_of(op), op.outputs[0].shape or ()
+            assert steps is not None
+            axes = [a.then(*step, n) for a, step, n in zip(axes, steps, shape, strict=True)]
+        if self.reader is not None:
+            shape = self.reader.outputs[0].shape or ()
+            for axis, stride in zip((ROWS, COLUMNS), self.reader.options.stride, strict=True):
+                axes[axis] = axes[axis].then(0, stride, shape[axis])
+        return axes
+
+
 def _merge(model: Model, graph: Graph, last: Op) -> bool:
-    """Merge the longest chain that ends with `last`; False if there is none, or nothing to gain."""
+    """Merge the longest chain whose last move is `last`; False if there is none, or nothing to
+    gain."""
     chain = _chain_to(model, graph, last)
-    if len(chain) < 2:
+    axes = chain.axes() if chain is not None else []
+    if chain is None or not axes or any(axis.count < 1 for axis in axes):
         return False
-    axes = [_Along(0, 1, (0, n), n) for n in _source(chain[0]).shape or ()]
-    for op in chain:
-        steps, shape = _steps_of(op), op.outputs[0].shape or ()
-        assert steps is not None
-        axes = [a.then(*step, n) for a, step, n in zip(axes, steps, shape, strict=True)]
-    if any(axis.count < 1 for axis in axes):
+    draft, reader, moved = Draft(model, graph), chain.reader, last.outputs[0]
+    if reader is not None:
+        moved = draft.tensor(moved, f"{moved.name}/picked", [axis.size for axis in axes])
+    if not _Merged(draft, graph, chain, axes).draft_to(moved):
         return False
-    draft = Draft(model, graph)
-    if not _draft_merged(draft, chain, axes) or not _is_better(draft.ops, chain):
+    if reader is not None:
+        operands = [moved, *reader.inputs[1:]]
+        draft.clone(reader, operands, list(reader.outputs), stride_h=1, stride_w=1)
+    if not _is_better(draft.ops, chain):
         return False
-    draft.commit(chain)
+    draft.commit(chain.replaced)
     return True
 
 
-def _chain_to(model: Model, graph: Graph, last: Op) -> list[Op]:
-    """The operators that move elements, each of the one before it, up to `last`. Empty if another
-    one goes on behind it."""
-    chain: list[Op] = []
-    op: Op | None = last
-    while op is not None and op in graph.ops and _steps_of(op) is not None:
-        chain.insert(0, op)
-        source = _source(op)
-        alone = len(source.consumers) == 1 and is_private(model, graph, source)
-        op = source.producer if alone else None
-    readers = last.outputs[0].consumers
-    goes_on = len(readers) == 1 and is_private(model, graph, last.outputs[0])
-    return [] if goes_on and _steps_of(readers[0]) is not None else chain
+def _chain_to(model: Model, graph: Graph, last: Op) -> _Chain | None:
+    """The chain whose last move is `last`; None if it is no move, or if another move follows."""
+    if _steps_of(last) is None:
+        return None
+    moves, readers = [last], last.outputs[0].consumers
+    follower = readers[0] if _has_one_reader(model, graph, last.outputs[0]) else None
+    if follower is not None and _steps_of(follower) is not None:
+        return None
+    while _has_one_reader(model, graph, _source(moves[0])):
+        before = _source(moves[0]).producer
+        if before is None or _steps_of(before) is None:
+            break
+        moves.insert(0, before)
+    return _Chain(tuple(moves), follower if follower and _skips_pixels(follower) else None)
+
+
+def _has_one_reader(model: Model, graph: Graph, tensor: Tensor) -> bool:
+    return len(tensor.consumers) == 1 and is_private(model, graph, tensor)
+
+
+def _skips_pixels(op: Op) -> bool:
+    """Whether an operator is a 1x1 convolution of integers with a stride."""
+    window = window_of(op) if op.kind == "CONV_2D" else None
+    if window is None or window.stride == (1, 1) or op.outputs[0].type_name == "float32":
+        return False
+    return reads_one_pixel(window)
 
 
 def _steps_of(op: Op) -> list[tuple[int, int]] | None:
@@ -146,58 +204,81 @@ def _source(op: Op) -> Tensor:
     return op.operands()[0]
 
 
-def _draft_merged(draft: Draft, chain: list[Op], axes: list[_Along]) -> bool:
-    """Draft a part and a PAD, as far as they are needed; False if the chain has no operator of a
-    kind that can take the part, or pads with several values."""
-    source, result = _source(chain[0]), chain[-1].outputs[0]
-    pads = [op for op in chain if op.kind in PADS]
-    is_padded = any(any(axis.pads) for axis in axes)
-    if (is_padded and len({op.kind for op in pads}) != 1) or (
-        len(pads) > 1 and pads[0].kind != "PAD"
-    ):
-        return False
-    shape = tuple(axis.count for axis in axes)
-    taken = result if not is_padded else draft.tensor(source, f"{source.name}/part", shape)
-    if shape == source.shape and all(axis.stride == 1 for axis in axes):
-        if not is_padded:
+class _Merged:
+    """Drafts a part and a PAD in place of a chain."""
+
+    def __init__(self, draft: Draft, graph: Graph, chain: _Chain, axes: list[_Along]) -> None:
+        self._draft, self._graph, self._chain, self._axes = draft, graph, chain, axes
+
+    def draft_to(self, result: Tensor) -> bool:
+        """Draft what makes `result`; False if the chain has no operator of a kind that can take the
+        part, or pads with several values."""
+        pads = [op for op in self._chain.moves if op.kind in PADS]
+        if len(pads) > 1 and any(op.kind != "PAD" for op in pads):
             return False
-        taken = source
-    elif not _draft_part(draft, chain, axes, taken):
-        return False
-    if is_padded:
-        table = draft.constant("pads", np.array([axis.pads for axis in axes], "<i4"), "int32")
-        draft.clone(pads[-1], [taken, table, *pads[-1].inputs[2:]], [result])
-    return True
-
-
-def _draft_part(draft: Draft, chain: list[Op], axes: list[_Along], taken: Tensor) -> bool:
-    """Draft the operator that takes the part; False if the chain has none that can."""
-    source = _source(chain[0])
-    kinds = {op.kind for op in chain}
-    begin, strides = [axis.begin for axis in axes], [axis.stride for axis in axes]
-    if "SLICE" in kinds and max(strides) == 1:
-        size = [axis.count for axis in axes]
-        draft.op("SLICE", [source, draft.integers("begin", begin), draft.integers("size", size)],
-                 [taken])  # fmt: skip
+        is_padded = any(any(axis.pads) for axis in self._axes)
+        source, shape = self._chain.source, tuple(axis.count for axis in self._axes)
+        is_whole = shape == source.shape and all(axis.stride == 1 for axis in self._axes)
+        if is_whole and not is_padded:
+            return False
+        taken = result
+        if is_padded:
+            name = f"{source.name}/part"
+            taken = source if is_whole else self._draft.tensor(source, name, shape)
+        if not is_whole and not self._draft_part(taken):
+            return False
+        if is_padded:
+            table = self._constant("pads", [axis.pads for axis in self._axes])
+            self._draft.clone(pads[-1], [taken, table, *pads[-1].inputs[2:]], [result])
         return True
-    pools = [op for op in chain if picked_stride(op) is not None]
-    whole = (
-        axis.begin == 0 and axis.count == -(-n // axis.stride)
-        for axis, n in zip(axes, source.shape or (), strict=True)
-    )
-    if pools and all(whole) and math.prod(strides) == strides[ROWS] * strides[COLUMNS]:
-        draft.clone(pools[0], [source], [taken], stride_h=strides[ROWS], stride_w=strides[COLUMNS])
+
+    def _draft_part(self, taken: Tensor) -> bool:
+        """Draft the operator that takes the part; False if the chain has none that can."""
+        kinds, axes = {op.kind for op in self._chain.moves}, self._axes
+        source, strides = self._chain.source, [axis.stride for axis in axes]
+        if "SLICE" in kinds and max(strides) == 1:
+            begin = self._constant("begin", [axis.begin for axis in axes])
+            size = self._constant("size", [axis.count for axis in axes])
+            self._draft.op("SLICE", [source, begin, size], [taken])
+            return True
+        pools = [op for op in self._chain.moves if picked_stride(op) is not None]
+        if pools and self._reaches_all():
+            rows, columns = strides[ROWS], strides[COLUMNS]
+            self._draft.clone(pools[0], [source], [taken], stride_h=rows, stride_w=columns)
+            return picked_stride(self._draft.ops[-1]) is not None
+        if "STRIDED_SLICE" not in kinds:
+            return False
+        begin = self._constant("begin", [axis.begin for axis in axes])
+        to_end = [a.reaches_end(n) for a, n in zip(axes, source.shape or (), strict=True)]
+        pairs = zip(axes, to_end, strict=True)
+        end = self._constant("end", [0 if all_of_it else a.end for a, all_of_it in pairs])
+        mask = sum(all_of_it << axis for axis, all_of_it in enumerate(to_end))
+        steps = self._constant("strides", strides)
+        self._draft.op("STRIDED_SLICE", [source, begin, end, steps], [taken], end_mask=mask)
         return True
-    if "STRIDED_SLICE" not in kinds:
-        return False
-    end = [axis.begin + (axis.count - 1) * axis.stride + 1 for axis in axes]
-    places = [draft.integers(*of) for of in (("begin", begin), ("end", end), ("strides", strides))]
-    draft.op("STRIDED_SLICE", [source, *places], [taken])
-    return True
+
+    def _reaches_all(self) -> bool:
+        """Whether the part begins at the first index of each axis, and goes to the end."""
+        pairs = zip(self._axes, self._chain.source.shape or (), strict=True)
+        return all(axis.begin == 0 and axis.reaches_end(n) for axis, n in pairs)
+
+    def _constant(self, name: str, values: Sequence[object]) -> Tensor:
+        """A constant of int32; one that the graph has, if it has an equal one: TFLM keeps some
+        bytes for every tensor."""
+        wanted = np.array(values, "<i4")
+        for tensor in self._graph.tensors:
+            known = integers(tensor) if tensor.shape == wanted.shape else None
+            if tensor.type_name == "int32" and known == wanted.reshape(-1).tolist():
+                return tensor
+        return self._draft.constant(name, wanted, "int32")
 
 
-def _is_better(merged: list[Op], chain: list[Op]) -> bool:
-    """Whether it takes fewer operators or fewer bytes between them, and not more of the other."""
+def _is_better(merged: list[Op], chain: _Chain) -> bool:
+    """Whether it takes fewer operators or fewer bytes between them, and not more of the other. A
+    convolution that skipped pixels could write its result over its operand; where it reads all of
+    a smaller one, the kernel may need both."""
     counts = len(merged), sum(op.outputs[0].nbytes for op in merged[:-1])
-    before = len(chain), sum(op.outputs[0].nbytes for op in chain[:-1])
+    before = len(chain.replaced), sum(op.outputs[0].nbytes for op in chain.replaced[:-1])
+    if chain.reader is not None:
+        counts = counts[0], counts[1] + chain.reader.outputs[0].nbytes
     return counts != before and all(n <= m for n, m in zip(counts, before, strict=True))

@@ -20,7 +20,7 @@ bytes of tensors are worth a pick, which is an operator more, is for the search 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -32,7 +32,7 @@ from tflm_planner.ops.axis_rules import Same
 from tflm_planner.ops.window import COLUMNS, ROWS, Window, picked_stride, reads_one_pixel, window_of
 
 PickKind = Literal["MAX_POOL_2D", "AVERAGE_POOL_2D", "STRIDED_SLICE"]
-PICKS: tuple[PickKind, ...] = get_args(PickKind)
+PICKS: Sequence[PickKind] = get_args(PickKind)
 """Kinds of operators that can pick pixels, the best first: kernels of averages ask for scratch, and
 STRIDED_SLICE copies element by element."""
 Stride = tuple[int, int]
