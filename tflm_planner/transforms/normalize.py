@@ -42,8 +42,11 @@ from tflm_planner.transforms.merge_moves import merge_moves
 
 @dataclass(frozen=True)
 class Normalize:
-    """Applies all of them; see the module. Raises ModelError for a model that another planner has
-    compiled: no tensor in it may be moved."""
+    """Applies all of them; see the module. merges: also `merge_moves`, which what only looks at a
+    model cannot do, and which a model in tiles must not: tiles are made of such chains. Raises
+    ModelError for a model that another planner has compiled: no tensor in it may be moved."""
+
+    merges: bool = True
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -58,7 +61,7 @@ class Normalize:
             *fold_transposes(model),
             *collapse_transpose_axes(model),
             *drop_identities(model),
-            *merge_moves(model),
+            *(merge_moves(model) if self.merges else ()),
         ]
 
 

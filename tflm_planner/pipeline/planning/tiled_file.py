@@ -101,7 +101,7 @@ def plan_tiling(
 def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
     """The options of the search for the final plan, which starts from the plan with which the
     tiling was evaluated. rows: whether the spelling in rows, between RESHAPEs, is allowed."""
-    search = replace(options, recipe=tiling.recipe)
+    search = replace(options, recipe=tiling.recipe, tiled=True)
     if tiling.respell is None:
         return search
     return replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
