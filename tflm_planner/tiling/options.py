@@ -37,6 +37,8 @@ class Subsampling:
     """The rewrite."""
     original_instructions: int
     """Instructions of one inference before it."""
+    replaced: frozenset[int]
+    """Positions of the operators that it replaces, after the model is normalized."""
     new_kinds: frozenset[str] = frozenset()
     """Kinds of operators that it adds."""
 

@@ -112,6 +112,8 @@ def _search_twice(
 ) -> PermissionResults:
     """Search without new operators, then with those that the options permit."""
     allows_new = options.operators.allows_new
+    if options.subsampling is not None and options.subsampling.new_kinds:
+        return PermissionResults(None, search_tiles(data, options, on_progress, workers, stop))
     if allows_new:
         on_progress("looking for tiles of the firmware's own operators")
     work_limit = options.search_budget.same_firmware_work
@@ -139,7 +141,7 @@ def _united(
     own = [t for t in (first.best, *front) if not t.new_kinds]
     evaluated = first.evaluated + second.evaluated
     result = TilingResult(best, front, evaluated, slower, tuple(trials))
-    return PermissionResults(best_tiling(own, options.arena_limit), result)
+    return PermissionResults(best_tiling(own, options.arena_limit) if own else None, result)
 
 
 def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:

@@ -10,10 +10,9 @@ A second search takes as long as the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tflm_planner.model.clone import clone
-from tflm_planner.model.ir import Op
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -35,19 +34,24 @@ def subsampling_of(workers: Workers, options: TilingOptions) -> Subsampling | No
     allowed: list[PickKind] = [kind for kind in PICKS if options.allows(kind, used_kinds)]
     own: list[PickKind] = [kind for kind in allowed if kind in used_kinds]
     pick = own[0] if own else allowed[0] if allowed else None
-    transform = Subsample(pick)
-    if not transform.apply(clone(model)):
+    transform, copied = Subsample(pick), clone(model)
+    before = list(copied.main.ops)
+    if not transform.apply(copied):
         return None
+    kept = {*copied.main.ops}
+    replaced = frozenset(i for i, op in enumerate(before) if op not in kept)
     new_kinds = frozenset({pick} if pick else ()) - used_kinds
-    return Subsampling(transform, _instructions(workers), new_kinds)
+    return Subsampling(transform, _instructions(workers), replaced, new_kinds)
 
 
 def may_help(as_it_is: Workers, subsampled: Workers, found: Iterable[Tiling]) -> bool:
     """Whether a search of the subsampled model may lower what was found for the model as it is."""
-    saved = 1 - _instructions(subsampled) / max(_instructions(as_it_is), 1)
+    subsampling = subsampled.evaluator.options.subsampling
+    assert subsampling is not None
+    saved = 1 - _instructions(subsampled) / max(subsampling.original_instructions, 1)
     if saved >= _WORTH_SAVING:
         return True
-    affected = _affected(as_it_is.evaluator, subsampled.evaluator)
+    affected = _affected(as_it_is.evaluator, subsampling.replaced)
     return any(tiling.bottleneck in affected for tiling in found)
 
 
@@ -58,21 +62,15 @@ def _instructions(workers: Workers) -> int:
     return whole.instructions
 
 
-def _affected(as_it_is: Evaluator, subsampled: Evaluator) -> set[int]:
-    """Positions of the operators that run while a value lives that the other form makes or reads
-    otherwise: from its first reader to its last one."""
-    order, main = as_it_is.order, as_it_is.model.main
-    forms = {_form(op) for op in subsampled.model.main.ops}
-    runs = {main.ops[position]: time for time, position in enumerate(order)}
+def _affected(evaluator: Evaluator, replaced: Collection[int]) -> set[int]:
+    """Positions of the operators that run while a value lives that a replaced operator makes or
+    reads: from its first reader to its last one."""
+    order, ops = evaluator.order, evaluator.model.main.ops
+    runs = {ops[position]: time for time, position in enumerate(order)}
     affected: set[int] = set()
-    for op in main.ops:
-        for tensor in (*op.operands(), *op.outputs) if _form(op) not in forms else ():
+    for op in (ops[position] for position in replaced):
+        for tensor in (*op.operands(), *op.outputs):
             readers = [runs[reader] for reader in tensor.consumers]
             if not tensor.is_constant and readers:
                 affected.update(order[min(readers) : max(readers) + 1])
     return affected
-
-
-def _form(op: Op) -> tuple[object, ...]:
-    """An operator by what it is called and the shapes that it reads and makes."""
-    return op.label, *((t.shape or ()) for t in (*op.operands(), *op.outputs))
