@@ -45,7 +45,7 @@ def test_what_it_finds_is_smaller_and_proved() -> None:
     tiles = api.TilePermission(operators=OWN, max_slowdown=1.3, search_budget=FEW)
     plan = api.plan(data, options=api.PlanOptions(tiles=tiles))
     whole = api.plan(data, options=api.PlanOptions(tiles=None))
-    assert plan.report.verified and plan.report.after.arena < whole.report.after.arena
+    assert plan.report.verified and plan.report.after.arena.arena < whole.report.after.arena.arena
 
 
 def test_a_pick_that_the_firmware_lacks_is_a_new_operator() -> None:
