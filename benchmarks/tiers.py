@@ -124,7 +124,7 @@ def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
 def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
     """One line of the table."""
     data = path.read_bytes()
-    stock = inspect_model(fresh(data), on)
+    stock = inspect_model(read_model(data), on)
     plain, peak = apart(data, on)
     memory = api.MemoryOptions(kernels=on)
     overlap = api.plan(data, options=api.PlanOptions(memory, verify=None)).report.after.arena
