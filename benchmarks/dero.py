@@ -2,15 +2,20 @@
 the peak alone, in each tier of planning.
 
     python benchmarks/dero.py [NETWORKS...] [--tiers stock,plan,tiles,loops] [--keep FILE]
+    python benchmarks/dero.py my_model.tflite my_model.keras
 
 Prints a table in Markdown ([docs/dero.md](../docs/dero.md)); sizes are bytes of arena, with the
-head in brackets. `--keep` appends each figure to a file as it is found, and what that has is not
-computed again. Networks have no weights of their own: memory does not depend on them.
+head in brackets. A network is one of ours by its name, or a file of yours, which is read as a chain
+of layers with skips (`codesign.networks.chain_of_model` says what that holds); a Keras model is
+converted to int8 first. `--keep` appends each figure to a file as it is found, and what that has is
+not computed again. Weights are not read: memory does not depend on them.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import itertools
 import json
 from collections.abc import Callable
 from functools import cache, partial
@@ -20,11 +25,16 @@ from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.papers import NETWORKS
 from tflm_planner.codesign.chains.residuals import ends, plain, reorganise
 from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.keras_models import KERAS_FILES, convert_keras_file
 from tflm_planner.codesign.networks.build import build
+from tflm_planner.codesign.networks.chain_of_model import ReadChain, chain_of
 from tflm_planner.codesign.networks.folding import running
 from tflm_planner.codesign.networks.selection import planned_memory, select, stock_memory
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
 from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -39,6 +49,43 @@ MEMORY = {
 Figure = dict[str, int]
 
 
+def file_of(name: str) -> bytes:
+    """The int8 model of a user's file. Raises UsageError."""
+    path = Path(name)
+    if not path.is_file():
+        known = ", ".join(NETWORKS)
+        raise UsageError(f"{name} is neither a file nor a network that is known here: {known}")
+    return convert_keras_file(path) if path.suffix in KERAS_FILES else path.read_bytes()
+
+
+@cache
+def read(name: str) -> tuple[ReadChain, bytes]:
+    """A user's file as a chain, and its bytes. Raises PlannerError."""
+    data = file_of(name)
+    return chain_of(read_model(data), Path(name).stem), data
+
+
+def chain_named(name: str) -> Chain:
+    """One of our networks, or a user's file. Raises PlannerError."""
+    return NETWORKS[name]() if name in NETWORKS else read(name)[0].chain
+
+
+def key_of(name: str) -> str:
+    """What figures of a network are kept under: for a file also what is in it."""
+    return name if name in NETWORKS else f"{name} {hashlib.sha256(read(name)[1]).hexdigest()}"
+
+
+def what_was_read(name: str) -> list[str]:
+    """What to say of a user's file: what its chain holds otherwise, and the arena of both."""
+    found, data = read(name)
+    arenas = (arena_in(d, TARGET)[1].arena for d in (data, build(found.chain)))
+    file, chain = arenas
+    return [
+        f"{found.chain.name}: the file needs {file:,} B as it is, the chain {chain:,} B",
+        *found.notes,
+    ]
+
+
 def dero(chain: Chain, where: object = None) -> Chain:
     """With late skips, normalised where the paper's network of that kind has them."""
     scaled = "where shapes change" if chain.name.startswith("dense") else "always"
@@ -48,14 +95,14 @@ def dero(chain: Chain, where: object = None) -> Chain:
 @cache
 def selected(name: str, change: Callable[..., Chain], tier: str) -> tuple[Chain, int]:
     """A network with the skips at its peak changed, and how many changed."""
-    found = select(NETWORKS[name](), change, MEMORY[tier])
+    found = select(chain_named(name), change, MEMORY[tier])
     return found.chain, len(found.changed)
 
 
 def variant(name: str, kind: str, tier: str) -> tuple[Chain, int]:
     """A variant of a network for a tier, and how many skips changed. Tiles are searched on what the
     plan selected."""
-    chain = NETWORKS[name]()
+    chain = chain_named(name)
     every = len(ends(chain))
     selecting = "stock" if tier == "stock" else "plan"
     kinds: dict[str, Callable[[], tuple[Chain, int]]] = {
@@ -94,11 +141,38 @@ def row(name: str, kind: str, found: dict[tuple[str, str, str], Figure]) -> str:
     figures = [found.get((name, kind, tier)) for tier in TIERS]
     cells = ["-" if f is None else f"{f['arena']:,} ({f['head']:,})" for f in figures]
     one = next(f for f in figures if f is not None)
-    every = len(ends(NETWORKS[name]()))
+    chain = chain_named(name)
+    every = len(ends(chain))
     changed = [f"{f['changed']}" for f in figures[:2] if f is not None]
     skips = " / ".join(dict.fromkeys(changed)) + f" of {every}"
     size = f"{one['macs'] / 1e6:,.1f} M | {one['parameters'] / 1e6:,.2f} M"
-    return f"| {name} | {kind} | {skips} | {size} | {' | '.join(cells)} |"
+    shown = name if name in NETWORKS else chain.name
+    return f"| {shown} | {kind} | {skips} | {size} | {' | '.join(cells)} |"
+
+
+def figures(
+    names: list[str], tiers: list[str], keep: Path | None
+) -> dict[tuple[str, str, str], Figure]:
+    """All figures, those that were kept among them. A variant that cannot be made is said."""
+    kept: dict[tuple[str, ...], Figure] = {}
+    if keep is not None and keep.is_file():
+        for line in keep.read_text(encoding="utf-8").splitlines():
+            key, value = json.loads(line)
+            kept[tuple(key)] = value
+    found: dict[tuple[str, str, str], Figure] = {}
+    for name, tier, kind in itertools.product(names, tiers, KINDS):
+        key = (key_of(name), kind, tier)
+        if key not in kept:
+            try:
+                kept[key] = figure(name, kind, tier)
+            except ValueError as error:  # what cannot be changed, as grouped convolutions' widths
+                print(f"{name}, {kind}: {error}\n")
+                continue
+            if keep is not None:
+                with keep.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([[*key], kept[key]]) + "\n")
+        found[name, kind, tier] = kept[key]
+    return found
 
 
 def main() -> None:
@@ -108,26 +182,18 @@ def main() -> None:
     parser.add_argument("--tiers", default="stock,plan")
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
-    found: dict[tuple[str, str, str], Figure] = {}
-    if given.keep is not None and given.keep.is_file():
-        for line in given.keep.read_text(encoding="utf-8").splitlines():
-            key, value = json.loads(line)
-            found[tuple(key)] = value
-    for name in given.networks:
-        for tier in given.tiers.split(","):
-            for kind in KINDS:
-                if (name, kind, tier) in found:
-                    continue
-                value = found[name, kind, tier] = figure(name, kind, tier)
-                if given.keep is not None:
-                    with given.keep.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps([[name, kind, tier], value]) + "\n")
+    try:
+        for name in given.networks:
+            if name not in NETWORKS:
+                print("\n".join(what_was_read(name)), end="\n\n")
+    except PlannerError as error:
+        parser.exit(error.exit_code, f"{error}\n")
+    found = figures(given.networks, given.tiers.split(","), given.keep)
     heads = ("network", "skips", "changed", "MACs", "parameters", *TIERS)
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    for name in given.networks:
-        for kind in KINDS:
-            if any((name, kind, tier) in found for tier in TIERS):
-                print(row(name, kind, found))
+    for name, kind in itertools.product(given.networks, KINDS):
+        if any((name, kind, tier) in found for tier in TIERS):
+            print(row(name, kind, found))
 
 
 if __name__ == "__main__":

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.command import Run
 from tflm_planner.codesign.chains.families import Grid
+from tflm_planner.codesign.fitting import outcomes
 from tflm_planner.codesign.fitting.fit_text import command_for
+from tflm_planner.codesign.fitting.fit_types import fits_to_json
 from tflm_planner.codesign.fitting.largest import Fits, fit
 from tflm_planner.codesign.fitting.outcomes import Outcomes, VariantOutcome
 from tflm_planner.codesign.fitting.variants import Limits, limits_of, variants_of
+from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.targets import load_target
@@ -34,10 +38,10 @@ def run(capsys: pytest.CaptureFixture[str]):
 def streamed(limits: Limits, *, quick: bool) -> tuple[VariantOutcome, Outcomes]:
     """A small network whose rows are streamed."""
     (variant,) = variants_of("mobilenet_v1", Grid((16,), (0.25,), classes=2))
-    outcomes = Outcomes(limits, silent, Stop())
-    outcome = outcomes.of(variant, "rows streamed", quick=quick)
+    figures = Outcomes(limits, silent, Stop())
+    outcome = figures.of(variant, "rows streamed", quick=quick)
     assert outcome is not None
-    return outcome, outcomes
+    return outcome, figures
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,7 @@ def test_streamed_figures_are_those_of_the_command(
     run, tmp_path: Path, target: str, quick: bool
 ) -> None:
     limits = limits_of(load_target(target), 1 << 20, None, 1)
-    outcome, outcomes = streamed(limits, quick=quick)
+    outcome, figures = streamed(limits, quick=quick)
     (tmp_path / f"{outcome.variant.name}.tflite").write_bytes(outcome.variant.make())
     words = shlex.split(command_for(outcome, limits, tmp_path))[1:]
     document = json.loads(run(*words, "--no-verify", "--json").out)
@@ -60,7 +64,7 @@ def test_streamed_figures_are_those_of_the_command(
     assert outcome.arena == document["sram"]
     assert outcome.file_bytes == sum(half.stat().st_size for half in halves)
     assert outcome.slowdown == pytest.approx(document["instructions_relative"])
-    assert outcomes.floor(outcome.variant, "rows streamed") <= outcome.arena
+    assert figures.floor(outcome.variant, "rows streamed") <= outcome.arena
 
 
 @pytest.mark.slow
@@ -131,3 +135,21 @@ def test_only_what_nearly_fits_is_searched_as_its_command_does(run, tmp_path: Pa
     document = json.loads(run(*words, "--no-verify", "--json").out)
     assert document["after"]["arena"]["arena"] == tiles.best.arena
     assert document["after"]["file_bytes"] == tiles.best.file_bytes
+
+
+@pytest.mark.slow
+def test_the_same_is_found_each_time_and_with_any_number_of_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def document(workers: int | None) -> str:
+        permission = TilePermission if workers is None else partial(TilePermission, workers=workers)
+        monkeypatch.setattr(outcomes, "TilePermission", permission)
+        limits = limits_of(NANO, 38_000, 1.1, 1)
+        found = fit("resnet8", variants_of("resnet8", Grid((24, 32), (0.5, 1.0))), limits, silent)
+        assert any(not figure.quick for figure in found.figures if figure.kind == "tiles")
+        files = [(f.variant.name, f.kind, f.arena, f.file_bytes, f.slowdown) for f in found.figures]
+        return json.dumps([fits_to_json(found, None), files])
+
+    first = document(None)
+    assert document(None) == first
+    assert document(1) == first and document(3) == first

@@ -23,6 +23,17 @@ three skips lowers that; replacing its skips does not:
 >>> memory_of(reorganise(resnet8)).arena
 42208
 
+A model of your own is read as a chain (`networks.chain_of_model`), or with its weights as a network
+(`networks.network_of_model`), if it is one path of layers with skips; else a ModelError says which
+operator is not:
+
+>>> from tflm_planner.codesign.networks.build import build
+>>> from tflm_planner.codesign.networks.chain_of_model import chain_of
+>>> from tflm_planner.model.serde import read_model
+>>> mine = read_model(build(resnet8))  # read_model(Path("mine.tflite").read_bytes())
+>>> chain_of(mine, "mine").chain.layers == resnet8.layers
+True
+
 **From training to the board.** Parts that only training needs are folded into the kernels
 (`folding`): normalisations, and skips around single convolutions. `evaluate` computes a network in
 numpy, so that a fold can be checked; `build` writes the model:

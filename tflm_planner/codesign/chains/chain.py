@@ -34,11 +34,12 @@ Shape = tuple[int, int, int]
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One layer. kernel: rows and columns of its window. channels_in, channels_out: channels of a
-    convolution, or lengths of a dense layer. groups: groups of a convolution; if there are as many
-    as channels, it is depthwise. activation: applied to the result, after a sum (but before a late
-    sum). skip: how many layers, including this one, the skip that ends here goes around; 0 if no
-    skip ends here. join: how the skip is joined. branch: for a concatenation, output channels of a
-    1x1 convolution on the skip (with the same activation); 0 for none."""
+    convolution, or lengths of a dense layer; of a flatten, the channels of the image and the length
+    of the row that it becomes (0: the image is a single pixel). groups: groups of a convolution; if
+    there are as many as channels, it is depthwise. activation: applied to the result, after a sum
+    (but before a late sum). skip: how many layers, including this one, the skip that ends here goes
+    around; 0 if no skip ends here. join: how the skip is joined. branch: for a concatenation,
+    output channels of a 1x1 convolution on the skip (with the same activation); 0 for none."""
 
     kind: LayerKind
     kernel: tuple[int, int] = (1, 1)
@@ -139,6 +140,8 @@ def _result(layer: Layer, shape: Shape) -> Shape:
         return -(-height // layer.stride), -(-width // layer.stride), layer.channels_out
     if layer.kind in ("pool", "mean"):
         return 1, 1, channels
+    if layer.kind == "flatten":
+        return 1, 1, height * width * channels
     if layer.kind == "dense":
         return 1, 1, layer.channels_out
     return shape

@@ -163,6 +163,9 @@ def _repair_widths(layers: Sequence[Layer], width: int) -> tuple[Layer, ...]:
         if layer.is_depthwise:
             out = layer.channels_out // layer.channels_in * now
             layer = replace(layer, groups=now, channels_in=now, channels_out=out)
+        elif layer.kind == "flatten" and layer.channels_in:
+            out = layer.channels_out // layer.channels_in * now
+            layer = replace(layer, channels_in=now, channels_out=out)
         elif layer.kind in ("conv", "dense"):
             layer = replace(layer, channels_in=now)
         skip_width = 0

@@ -2,36 +2,28 @@
 
     function(resolution, width, depth) --> Keras model --converter--> int8 model
 
-In `fitting`, only this module needs TensorFlow, which is imported when it is used.
+It needs TensorFlow, if nothing else is given that converts.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tflm_planner.codesign.chains.families import Grid
 from tflm_planner.codesign.chains.sizes import Floors, Size
 from tflm_planner.codesign.fitting.variants import Variant
+from tflm_planner.codesign.keras_models import Convert, keras_converter
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
-_CALIBRATION = 4
-"""Number of random calibration inputs. Memory does not depend on calibrated ranges."""
-
 MakeKeras = Callable[[int, float, int], Any]
-Convert = Callable[[Any], bytes]
 
 
 def user_variants(
@@ -47,7 +39,7 @@ def user_variants(
     function fails."""
     if not grid.resolutions:
         raise UsageError("--build: say what the function is called with; add --resolutions 96,128")
-    convert = convert or _converter()
+    convert = convert or keras_converter()
     function = _function(spec)
     name = Path(spec.rpartition(":")[0]).stem
     variants: list[Variant] = []
@@ -124,42 +116,3 @@ def _function(spec: str) -> MakeKeras:
     if not callable(function):
         raise UsageError(f"--build {spec!r}: {file} has no function {name}")
     return function
-
-
-def _converter() -> Convert:
-    """A function that converts a Keras model to int8 with TensorFlow. Raises UsageError if
-    TensorFlow is missing."""
-    try:
-        import tensorflow as tf  # pyright: ignore
-    except ImportError as error:
-        raise UsageError(
-            "--build makes Keras models, which needs TensorFlow: pip install "
-            "'tflm-planner[codesign]'; the built-in families (--family) need none"
-        ) from error
-    tensorflow: Any = tf
-
-    def convert(keras_model: Any) -> bytes:
-        shape = (1, *keras_model.input_shape[1:])  # a batch of one, which TFLM needs
-
-        def infer(image: Any) -> Any:
-            return keras_model(image, training=False)
-
-        def samples() -> Iterator[list[Any]]:
-            random = np.random.default_rng(0)
-            for _ in range(_CALIBRATION):
-                yield [random.normal(size=shape).astype(np.float32)]
-
-        image = tensorflow.TensorSpec(shape, tensorflow.float32)
-        concrete = tensorflow.function(infer).get_concrete_function(image)
-        constants = importlib.import_module("tensorflow.python.framework.convert_to_constants")
-        frozen = constants.convert_variables_to_constants_v2(concrete)
-        lite = tensorflow.lite
-        converter = lite.TFLiteConverter.from_concrete_functions([frozen], keras_model)
-        converter.optimizations = [lite.Optimize.DEFAULT]
-        converter.representative_dataset = samples
-        converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
-        converter.inference_input_type = converter.inference_output_type = tensorflow.int8
-        with redirect_stdout(sys.stderr):  # so that what TensorFlow prints does not get into --json
-            return bytes(converter.convert())
-
-    return convert

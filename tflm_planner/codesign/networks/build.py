@@ -146,7 +146,7 @@ class _Build:
         if step.layer.kind == "conv":
             return self._conv(step.layer, x, step.made, activation, LayerPart("conv"))
         if step.layer.kind == "dense":
-            return self._dense(step.layer, x)
+            return self._dense(step.layer, x, activation)
         if step.layer.kind == "join":
             return x
         if step.layer.kind == "norm":
@@ -214,10 +214,11 @@ class _Build:
             self._op("CONV_2D", [x, *operands], y, "Conv2DOptions", **options)
         return y
 
-    def _dense(self, layer: Layer, x: Tensor) -> Tensor:
+    def _dense(self, layer: Layer, x: Tensor, activation: str) -> Tensor:
         operands = self._weights(x, LayerPart("dense"), (layer.channels_out, layer.channels_in), 0)
-        y = self._named_value((1, layer.channels_out), "none")
-        self._op("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions")
+        y = self._named_value((1, layer.channels_out), activation)
+        fused = {"fused_activation_function": _ACTIVATIONS[activation]}
+        self._op("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions", **fused)
         return y
 
     def _norm(self, step: Step, x: Tensor, activation: str) -> Tensor:
@@ -249,8 +250,9 @@ class _Build:
             axes = model.add_parameters(np.array([1, 2], np.int32))
             self._op("MEAN", [x, axes], y, "ReducerOptions", keep_dims=keeps)
         elif kind == "flatten":
-            y = self._like(x, (1, channels))
-            shape = model.add_parameters(np.array([-1, channels], np.int32))
+            length = step.made[2]
+            y = self._like(x, (1, length))
+            shape = model.add_parameters(np.array([-1, length], np.int32))
             self._op("RESHAPE", [x, shape], y, "ReshapeOptions")
         else:
             y = self._numbers.probabilities(model, channels)

@@ -97,7 +97,7 @@ class _Layer:
         if layer.kind in ("pool", "mean"):
             return tf.reduce_mean(x, (1, 2), keepdims=True)
         if layer.kind == "flatten":
-            return tf.reshape(x, (-1, self._step.shape_in[2]))
+            return tf.reshape(x, (-1, self._step.made[2]))
         if layer.kind == "max_pool":
             return tf.nn.max_pool2d(x, layer.kernel, layer.stride, "SAME")
         if layer.kind == "average_pool":
