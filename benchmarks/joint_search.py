@@ -101,7 +101,7 @@ def super_network(parts: Parts, folder: Path, seed: int) -> SuperNetwork:
     if path.is_file():
         network.whole.load(dict(np.load(path)))
     else:
-        train_super(network, parts.training, super_recipe(seed), print)
+        train_super(network, parts.training, super_recipe(seed), _say_of_epochs)
         np.savez(path, allow_pickle=True, **network.whole.state())
     return network
 
@@ -241,6 +241,12 @@ def _arenas(report: api.Report, file_bytes: int, limits: BoardLimits) -> str:
 
 def _say(words: str) -> None:
     print(words, flush=True)
+
+
+def _say_of_epochs(words: str) -> None:
+    """Without the line a second of the batches, which would fill the output."""
+    if ", batch " not in words:
+        _say(words)
 
 
 def limits_of(given: argparse.Namespace) -> BoardLimits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tflm_planner.codesign.networks.evaluate import evaluate
 from tflm_planner.codesign.networks.folding import fold
 from tflm_planner.codesign.networks.scoring import outputs, value_ranges
 from tflm_planner.codesign.networks.weights import Network
+from tflm_planner.codesign.training import loop
 from tflm_planner.codesign.training.data import DataSet, ImageFiles, load_data, resize, resized
 from tflm_planner.codesign.training.framework import tensorflow
 from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, learning_rate, train
@@ -33,6 +35,7 @@ from tflm_planner.codesign.training.trainable import (
 )
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.progress import Seldom
 
 pytestmark = pytest.mark.skipif(
     find_spec("tensorflow") is None, reason="needs TensorFlow (extra codesign)"
@@ -314,6 +317,22 @@ def test_a_run_goes_on_where_it_was_ended(
         assert np.array_equal(values, again.state()[name]), name
     with pytest.raises(UsageError, match="another training"):
         train(again, digits, replace(QUICK, seed=1), files)
+
+
+@pytest.mark.slow
+def test_lines_of_batches_change_no_number(
+    trained: Trainable, digits: DataSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "Seldom", partial(Seldom, seconds=0.0))
+    said: list[str] = []
+    again = untrained(resnet(), TrainingForm(), 0)
+    train(again, digits, QUICK, say=said.append)
+    for name, values in trained.state().items():
+        assert np.array_equal(values, again.state()[name]), name
+    of_batches = -(-len(digits.images) // QUICK.batch)
+    assert len(said) == QUICK.epochs * (of_batches + 1)
+    assert said[0].startswith(f"epoch 1 of 4, batch 1 of {of_batches}: loss ")
+    assert said[of_batches - 1].partition(": ")[2] == said[of_batches].split(": ")[1].split(",")[0]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ shows the message on stderr if something takes longer than a second."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,22 @@ _PATIENCE = 1.0
 
 def silent(_: str) -> None:
     """Progress that shows nothing."""
+
+
+class Seldom:
+    """Passes a message on if at least a second has passed since the one before it that was passed
+    on, or since the start. seconds: another time than that."""
+
+    def __init__(self, say: Progress, seconds: float = _PATIENCE) -> None:
+        self._say, self._seconds = say, seconds
+        self._last = time.monotonic()
+
+    def say(self, message: str) -> None:
+        """Pass the message on, or drop it."""
+        now = time.monotonic()
+        if now - self._last >= self._seconds:
+            self._last = now
+            self._say(message)
 
 
 class Spinner:

@@ -27,7 +27,7 @@ from tflm_planner.codesign.training.framework import tensorflow
 from tflm_planner.codesign.training.trainable import Trainable
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import write_files
-from tflm_planner.support.progress import Progress, silent
+from tflm_planner.support.progress import Progress, Seldom, silent
 
 Schedule = Literal["cosine", "steps"]
 _STATISTICS = 0.9
@@ -101,15 +101,16 @@ def train(
     teacher: Teacher | None = None,
     say: Progress = silent,
 ) -> list[Epoch]:
-    """Train a network on a data set. Returns the figures of each epoch. Raises UsageError if the
-    checkpoint is of another run."""
+    """Train a network on a data set. Returns the figures of each epoch. say: gets a line after each
+    epoch, and within one at most a line a second: how many batches are done, and their mean loss.
+    Raises UsageError if the checkpoint is of another run."""
     files = files or RunFiles()
     if (teacher is not None) != (recipe.distilling > 0):
         raise ValueError("distillation needs a teacher, and a share of the loss")
     state = _Training(network, recipe)
     history = _resume(state, recipe, files.checkpoint)
     for epoch in range(len(history), recipe.epochs):
-        loss = _train_epoch(state, data, recipe, epoch, teacher)
+        loss = _train_epoch(state, data, recipe, epoch, teacher, Seldom(say))
         accuracy = network.accuracy(data.test_images, data.test_labels)
         rate = learning_rate(recipe, len(data.images), epoch + 1, 0)
         history.append(Epoch(epoch + 1, rate, loss, accuracy))
@@ -168,7 +169,12 @@ def learning_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
 
 
 def _train_epoch(
-    state: _Training, data: DataSet, recipe: Recipe, epoch: int, teacher: Teacher | None
+    state: _Training,
+    data: DataSet,
+    recipe: Recipe,
+    epoch: int,
+    teacher: Teacher | None,
+    seldom: Seldom,
 ) -> float:
     tf = tensorflow()
     losses: list[float] = []
@@ -176,7 +182,16 @@ def _train_epoch(
         taught = np.zeros_like(targets) if teacher is None else teacher(images)
         rate = tf.constant(learning_rate(recipe, len(data.images), epoch, number), tf.float32)
         losses.append(float(state.step(images, targets, taught, rate)))
+        seldom.say(batches_done(recipe, epoch, len(data.images), losses))
     return float(np.mean(losses))
+
+
+def batches_done(recipe: Recipe, epoch: int, images: int, losses: Sequence[float]) -> str:
+    """The line of progress within an epoch of so many images. losses: of the batches done."""
+    return (
+        f"epoch {epoch + 1} of {recipe.epochs}, batch {len(losses)} of "
+        f"{math.ceil(images / recipe.batch)}: loss {np.mean(losses):.3f}"
+    )
 
 
 def batches(data: DataSet, recipe: Recipe, epoch: int) -> Iterator[tuple[Array, Array]]:

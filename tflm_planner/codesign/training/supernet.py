@@ -22,14 +22,14 @@ from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data import DataSet, resize
 from tflm_planner.codesign.training.forward import TfTensor, forward
 from tflm_planner.codesign.training.framework import tensorflow
-from tflm_planner.codesign.training.loop import Recipe, batches, learning_rate, train
+from tflm_planner.codesign.training.loop import Recipe, batches, batches_done, learning_rate, train
 from tflm_planner.codesign.training.trainable import (
     EPSILON,
     Trainable,
     TrainingForm,
     untrained,
 )
-from tflm_planner.support.progress import Progress, silent
+from tflm_planner.support.progress import Progress, Seldom, silent
 
 ESTIMATION = 256
 """Number of images from which means and variances of a member are estimated."""
@@ -106,7 +106,8 @@ class SuperNetwork:
 def train_super(
     network: SuperNetwork, data: DataSet, recipe: SuperRecipe, say: Progress = silent
 ) -> None:
-    """Train the largest network, sort its channels, then train it with its parts."""
+    """Train the largest network, sort its channels, then train it with its parts. say: as in
+    `train`."""
     side = network.space.resolutions[-1]
     whole = replace(
         data, images=resize(data.images, side), test_images=resize(data.test_images, side)
@@ -118,11 +119,13 @@ def train_super(
     momenta = {n: tf.Variable(tf.zeros_like(v)) for n, v in network.whole.trained.items()}
     for epoch in range(recipe.elastic.epochs):
         losses: list[float] = []
+        seldom = Seldom(lambda words: say(f"with parts, {words}"))
         for number, (images, targets) in enumerate(batches(data, recipe.elastic, epoch)):
             rate = learning_rate(recipe.elastic, len(data.images), epoch, number)
             drawn = [network.space.random(random) for _ in range(recipe.parts)]
             members = [network.space.largest, network.space.smallest, *drawn]
             losses.append(_step(network, members, images, targets, rate, recipe.elastic, momenta))
+            seldom.say(batches_done(recipe.elastic, epoch, len(data.images), losses))
         say(f"with parts, epoch {epoch + 1} of {recipe.elastic.epochs}: loss {np.mean(losses):.3f}")
 
 
