@@ -50,7 +50,7 @@ _STAGES = 10
 
 def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
     """The lowest head with one patch stage; `known` without."""
-    model = fresh(data)
+    model = fresh(data, merges=False)
     options = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     schedule = LinearSchedule(model, range(len(model.main.ops)), options)
     high = max(range(len(schedule)), key=lambda k: schedule.live_bytes[k])
@@ -60,7 +60,7 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
     for end in near:
         for side in SIDES:
             region = Patch(side, end).region(model.main)
-            made = fresh(data)
+            made = fresh(data, merges=False)
             run(made, Regions((region,)))
             if total_macs(made.ops()) > MOST_MACS * before:
                 break  # more patches recompute more
@@ -86,7 +86,7 @@ def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> tuple[list[
     """Heads by field, and a line of the table."""
     data = path.read_bytes()
     stock = inspect_model(read_model(data), on).arena.head
-    order = min(stock, apart(data, on)[0].head)
+    order = min(stock, apart(data, on, merges=False)[0].head)
     patches = patches_alone(data, on, stock)
     started = time.monotonic()
     report = everything(data, on, given)

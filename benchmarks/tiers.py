@@ -55,14 +55,14 @@ COLUMNS = [
 _FREE = 1 << 60
 
 
-def fresh(data: bytes) -> Model:
-    """The model, cleaned up."""
+def fresh(data: bytes, *, merges: bool = True) -> Model:
+    """The model, cleaned up. merges: chains of operators that move elements, too."""
     model = read_model(data)
-    run(model, Normalize())
+    run(model, Normalize(merges))
     return model
 
 
-def apart(data: bytes, on: TargetKernels) -> tuple[Arena, int]:
+def apart(data: bytes, on: TargetKernels, *, merges: bool = True) -> tuple[Arena, int]:
     """The arena when no two live tensors share memory, and the lowest peak of an order known."""
     best: Arena | None = None
     peaks: list[int] = []
@@ -74,7 +74,7 @@ def apart(data: bytes, on: TargetKernels) -> tuple[Arena, int]:
         return found
 
     for ordered in (False, True):
-        model = fresh(data)
+        model = fresh(data, merges=merges)
         if ordered:
             Reorder(find, on.scratch_of).results(model)
         line = timeline_of(model, on.scratch_of)
@@ -124,7 +124,7 @@ def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
 def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
     """One line of the table."""
     data = path.read_bytes()
-    stock = inspect_model(fresh(data), on)
+    stock = inspect_model(read_model(data), on)
     plain, peak = apart(data, on)
     memory = api.MemoryOptions(kernels=on)
     overlap = api.plan(data, options=api.PlanOptions(memory, verify=None)).report.after.arena

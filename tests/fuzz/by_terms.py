@@ -3,6 +3,7 @@
     tiles      in a random region, as a portable file, planned, and in the dialect
     loops      random rows a turn, planned
     spellings  random ones
+    subsamples values at the pixels that are read; chains of operators that move elements
     streams    front and back, in the memory that they share
     plans      of random models and random WHILEs
 
@@ -24,15 +25,20 @@ from collections.abc import Callable
 
 from tests.fuzz.legal_plans import proofs_of_plans
 from tests.models.generator import random_model
+from tests.models.moves import random_moves
 from tests.models.random_loops import random_loops_model
+from tests.models.stages import random_stages
 from tests.transforms.random_tiles import random_scheme
 from tests.transforms.row_loops import planned, random_blocks, random_loops, streamed
 from tests.transforms.stream_inputs import cleaned, halves, some_place
+from tests.transforms.test_merge_moves import merged
 from tests.transforms.test_spelling import random_chain, random_spellings, respelled
+from tests.transforms.test_subsample import subsampled
 from tests.transforms.tiled import KINDS, RARE_KINDS, dialect_of, rewritten
 from tests.verification.terms.proofs import HOST
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import UnsoundPlanError
+from tflm_planner.transforms.subsample import PICKS
 from tflm_planner.verification.terms import (
     Halves,
     TermsProof,
@@ -80,6 +86,13 @@ def spellings(seed: int, report: Report) -> None:
     report(prove_by_terms(read_model(data), read_model(made)))
 
 
+def subsamples(seed: int, report: Report) -> None:
+    """Values at the pixels that are read, and chains of operators that move elements."""
+    stages, moves = random_stages(seed, 1 + seed % 12), random_moves(seed)
+    report(prove_by_terms(read_model(stages), read_model(subsampled(stages, PICKS[seed % 3])[0])))
+    report(prove_by_terms(read_model(moves), read_model(merged(moves)[0])))
+
+
 def streams(seed: int, report: Report) -> None:
     """A model in two halves."""
     rng = random.Random(seed)
@@ -106,7 +119,7 @@ def _prove_planned(data: bytes, file: bytes, seed: int, report: Report, more: in
         report(proof)
 
 
-SORTS = {f.__name__: f for f in (tiles, loops, spellings, streams, plans)}
+SORTS = {f.__name__: f for f in (tiles, loops, spellings, subsamples, streams, plans)}
 
 
 def main() -> int:

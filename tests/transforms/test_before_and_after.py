@@ -13,6 +13,8 @@ import pytest
 
 from tests.models.registry import IMAGE, add, conv, relu, start
 from tests.models.small import Chain, One
+from tests.transforms.test_merge_moves import shifted
+from tests.transforms.test_subsample import end_of_a_stage
 from tflm_planner.memory.order import best_order
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
@@ -25,12 +27,14 @@ from tflm_planner.transforms.base import Transform, run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.dialect import Crop, Dialect
 from tflm_planner.transforms.fold_transpose import fold_transposes
+from tflm_planner.transforms.merge_moves import merge_moves as merge_chains_of_moves
 from tflm_planner.transforms.minify import Minify
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.reorder import Reorder
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.row_loop.split_input import split_model
+from tflm_planner.transforms.subsample import Subsample
 from tflm_planner.transforms.tile.tile import band
 
 FOLDER = Path(__file__).parent / "before_and_after"
@@ -92,6 +96,22 @@ def fold_transpose() -> tuple[str, str]:
     before = to_text(model)
     fold_transposes(model)
     return before, to_text(model)
+
+
+@example
+def merge_moves() -> tuple[str, str]:
+    """Every second pixel of an image that was shifted by one: no whole image is copied."""
+    model = read_model(shifted(9).finish())
+    before = to_text(model)
+    merge_chains_of_moves(model)
+    return before, to_text(model)
+
+
+@example
+def subsample() -> tuple[str, str]:
+    """Two convolutions read one pixel in four of a sum: it and what only it reads are computed
+    there alone."""
+    return rewritten(read_model(end_of_a_stage()), Subsample("AVERAGE_POOL_2D"))
 
 
 @example

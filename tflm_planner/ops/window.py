@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.number_formats import same_values
 from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
 from tflm_planner.ops.hybrid import is_hybrid
 
@@ -141,6 +142,24 @@ def in_rows(op: Op) -> bool:
     if window is None or window.groups != 1 or window.input != window.output:
         return False
     return window.kernel == (1, 1) and window.input[0] == 1 and window.stride[0] > 1
+
+
+def reads_one_pixel(window: Window) -> bool:
+    """Whether each pixel of the result is computed from one pixel, and none is cut off."""
+    sizes = zip(window.input, window.stride, window.output, strict=True)
+    whole = all(out == -(-size // stride) for size, stride, out in sizes)
+    return whole and window.kernel == (1, 1) and window.pad == (0, 0)
+
+
+def picked_stride(op: Op) -> tuple[int, int] | None:
+    """The stride of a pool whose window is one pixel: it copies pixels. None for other operators,
+    and for floating-point numbers, of which pools change the sign of a zero or infinities."""
+    window = sliding_window(op) if op.kind in POOLS else None
+    if window is None or not reads_one_pixel(window) or op.options.activation:
+        return None
+    data, (result,) = op.operands()[0], op.outputs
+    copies = data.type_name in ("int8", "int16") and same_values(data, result)
+    return window.stride if copies else None
 
 
 def _constant_size(tensor: Tensor | None) -> bool:

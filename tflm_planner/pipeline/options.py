@@ -77,6 +77,8 @@ class MemoryOptions:
     states: tuple[tuple[int, int], ...] = ()
     """(input, output) of the main graph, by position. The output must lie at the offset of the
     input, so that the next invoke finds there what this one wrote."""
+    tiled: bool = False
+    """Whether the model has regions in tiles or loops."""
     recipe: PlanRecipe | None = None
     """How to make a first plan quickly. The final plan is never worse than this one."""
     exact_effort: float = 1.0

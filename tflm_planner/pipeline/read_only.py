@@ -109,7 +109,7 @@ def plan_greedily(source: Source, target: Target | None = None) -> QuickPlan:
 def _order(model: Model, kernels: TargetKernels) -> int:
     """Normalize the model and put its operators into the best order. Returns the lower bound of the
     head over all orders, in bytes."""
-    run(model, Normalize())
+    run(model, Normalize(merges=False))
     find = partial(best_order, method="best", seed=defaults.SEED)
     reorder = Reorder(find, kernels.scratch_of, kernels.input_overlaps_of)
     return reorder.results(model)[model.main].lower_bound

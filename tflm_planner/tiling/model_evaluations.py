@@ -34,9 +34,10 @@ class ModelEvaluations:
     """The whole models of one search.
 
     length: operators of the untiled model. work: the budget that evaluations spend. untiled: the
-    evaluation of the untiled model. tilings: those that are fast enough, the untiled model first.
-    slower: the others. best: the best tiling so far; among equals the first. used_kinds: kinds of
-    operators of the untiled model.
+    evaluation of the untiled model. original_instructions: its instructions before it was
+    subsampled; slowdowns are relative to them. tilings: those that are fast enough, the untiled
+    model first. slower: the others. best: the best tiling so far; among equals the first.
+    used_kinds: kinds of operators of the untiled model.
     """
 
     def __init__(
@@ -49,7 +50,12 @@ class ModelEvaluations:
         assert untiled is not None, "the model itself is always possible"
         self.untiled: Evaluation = untiled
         self.used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())
-        self.tilings = [tiling_of(Candidate((), False), untiled, options, untiled.instructions)]
+        subsampling = options.subsampling
+        self.original_instructions = (
+            untiled.instructions if subsampling is None else subsampling.original_instructions
+        )
+        whole = Candidate((), False)
+        self.tilings = [tiling_of(whole, untiled, options, self.original_instructions)]
         (self.best,) = self.tilings
         self.slower: list[Tiling] = []
         self._tilings: dict[Candidate, Tiling | None] = {}
@@ -106,7 +112,7 @@ class ModelEvaluations:
         """Store the tiling and return it; None if there is none, or if it is too slow."""
         if evaluation is None:
             return None
-        tiling = tiling_of(candidate, evaluation, self._options, self.untiled.instructions)
+        tiling = tiling_of(candidate, evaluation, self._options, self.original_instructions)
         if tiling.slowdown > self._options.max_slowdown:
             self.slower.append(tiling)
             return None

@@ -11,6 +11,7 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import InputOverlapRule
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
+from tflm_planner.transforms.subsample import Subsample
 from tflm_planner.transforms.tile.operator_tiles import Border
 
 Method = Literal["regions", "motes"]
@@ -26,6 +27,20 @@ def check_choices(method: str, objective: str) -> None:
     if objective not in OBJECTIVES:
         names = ", ".join(OBJECTIVES)
         raise UsageError(f"objective {objective!r} is unknown; choose from {names}")
+
+
+@dataclass(frozen=True)
+class Subsampling:
+    """A rewrite of the model before its tiles are looked for, with what the model was before."""
+
+    transform: Subsample
+    """The rewrite."""
+    original_instructions: int
+    """Instructions of one inference before it."""
+    replaced: frozenset[int]
+    """Positions of the operators that it replaces, after the model is normalized."""
+    new_kinds: frozenset[str] = frozenset()
+    """Kinds of operators that it adds."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,8 @@ class TilingOptions:
     the budget limits it."""
     search_budget: SearchBudget = DEFAULT_BUDGET
     """The tuning constants."""
+    subsampling: Subsampling | None = None
+    """What is done to the model first; None: nothing."""
 
     def __post_init__(self) -> None:
         check_choices(self.method, self.objective)

@@ -12,6 +12,7 @@ more permission is never worse. This module must not know how candidates are mad
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.allocators import compiling
@@ -31,7 +32,8 @@ from tflm_planner.tiling.search import (
     search_tiles,
     slower_front,
 )
-from tflm_planner.tiling.tilings import best_tiling
+from tflm_planner.tiling.subsampling import may_help, subsampling_of
+from tflm_planner.tiling.tilings import Trial, best_tiling
 from tflm_planner.tiling.trials import better_trials
 
 COMPILED = (
@@ -81,36 +83,65 @@ def search_by_permission(
     `stop` ends the search, the second one may be missing. Raises StoppedError if neither can be
     made."""
     stop = stop or Stop()
-    allows_new = options.operators.allows_new
     compiling.start(COMPILED)
     if not compiling.ready(COMPILED[:-1], stop, on_progress):
         raise StoppedError
-    workers = Workers(data, options)
-    try:
-        if allows_new:
-            on_progress("looking for tiles of the firmware's own operators")
+    with closing(Workers(data, options)) as workers:
         options = _with_budget_of(workers.evaluator.model.main.ops, options)
-        work_limit = options.search_budget.same_firmware_work
-        restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
-        share = options.search_budget.same_firmware_time_share
-        part = PartOfStop(stop, share) if allows_new else stop
-        first = search_tiles(data, restricted, on_progress, workers, part)
-        if not allows_new:
-            return PermissionResults(first.best, first)
-        on_progress("looking for tiles and loops of all operators that are permitted")
-        try:
-            second = search_tiles(data, options, on_progress, workers, stop)
-        except StoppedError:
-            return PermissionResults(first.best, first)
-    finally:
-        workers.close()
+        results = _search_twice(data, options, on_progress, stop, workers)
+        subsampling = subsampling_of(workers, options)
+        if subsampling is None:
+            return results
+        options = replace(options, subsampling=subsampling)
+        with closing(Workers(data, options)) as others:
+            own, best = results.same_firmware, results.result.best
+            if not may_help(workers, others, [best if own is None else own, best]):
+                return results
+            workers.close()
+            on_progress("the same where values are computed only at the pixels that are read")
+            try:
+                subsampled = _search_twice(data, options, on_progress, stop, others)
+            except StoppedError:
+                return results
+    # The operators of a subsampled model are others: what was tried with them is not told.
+    return _united(subsampled.result, results.result, options, results.result.trials)
+
+
+def _search_twice(
+    data: bytes, options: TilingOptions, on_progress: Progress, stop: Stop, workers: Workers
+) -> PermissionResults:
+    """Search without new operators, then with those that the options permit."""
+    allows_new = options.operators.allows_new
+    if options.subsampling is not None and options.subsampling.new_kinds:
+        return PermissionResults(None, search_tiles(data, options, on_progress, workers, stop))
+    if allows_new:
+        on_progress("looking for tiles of the firmware's own operators")
+    work_limit = options.search_budget.same_firmware_work
+    restricted = replace(options, operators=AllowedOperators.NONE, work_limit=work_limit)
+    share = options.search_budget.same_firmware_time_share
+    part = PartOfStop(stop, share) if allows_new else stop
+    first = search_tiles(data, restricted, on_progress, workers, part)
+    if not allows_new:
+        return PermissionResults(first.best, first)
+    on_progress("looking for tiles and loops of all operators that are permitted")
+    try:
+        second = search_tiles(data, options, on_progress, workers, stop)
+    except StoppedError:
+        return PermissionResults(first.best, first)
+    return _united(first, second, options, better_trials(first.trials, second.trials))
+
+
+def _united(
+    first: TilingResult, second: TilingResult, options: TilingOptions, trials: Sequence[Trial]
+) -> PermissionResults:
+    """The results of two searches as those of one."""
     front = pareto_fronts((first.best, *first.front, second.best, *second.front))
     best = best_tiling([second.best, first.best], options.arena_limit)
     slower = slower_front(front, (*first.slower, *second.slower))
-    own = best_tiling([first.best, *(t for t in front if not t.new_kinds)], options.arena_limit)
+    own = [t for t in (first.best, *front) if not t.new_kinds]
     evaluated = first.evaluated + second.evaluated
-    trials = better_trials(first.trials, second.trials)
-    return PermissionResults(own, TilingResult(best, front, evaluated, slower, trials))
+    result = TilingResult(best, front, evaluated, slower, tuple(trials))
+    return PermissionResults(best_tiling(own, options.arena_limit) if own else None, result)
 
 
 def _with_budget_of(ops: Sequence[Op], options: TilingOptions) -> TilingOptions:

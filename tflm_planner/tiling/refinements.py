@@ -47,7 +47,7 @@ class Refinements:
         plans; in many more models with first-fit plans, because the gain cannot be predicted; then
         plan the best of those fully."""
         budget = self.options.search_budget
-        most = int(self.options.max_slowdown * self.models.untiled.instructions)
+        most = int(self.options.max_slowdown * self.models.original_instructions)
         self.models.work.begin_step(1.0)
         untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
         models = [c for c, _ in self.distinct_models()[: budget.spelled_models]]

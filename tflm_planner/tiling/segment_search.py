@@ -66,7 +66,8 @@ class SegmentSearch:
         self._hotspots_evaluated = 0
         self._models.add([Candidate((), False, self._order, Effort.CLIMB)])
         untiled = self._untiled = self._models.untiled
-        self._allowed_instructions = int((options.max_slowdown - 1) * untiled.instructions)
+        most = int(options.max_slowdown * self._models.original_instructions)
+        self._allowed_instructions = most - untiled.instructions
         limits = IntervalLimits(
             self._order, untiled.arena, untiled.tail, self._allowed_instructions
         )

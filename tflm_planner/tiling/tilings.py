@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tflm_planner.tiling.options import Objective
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import PlanRecipe
+from tflm_planner.transforms.subsample import Subsample
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 Region = TiledRegion | LoopedRegion
@@ -21,7 +22,8 @@ class Tiling:
     """Regions of the original model, with the figures of the resulting model."""
 
     regions: tuple[Region, ...]
-    """Operators are given by their positions in the file, after the model is normalized."""
+    """Operators are given by their positions in the file, after the model is normalized and
+    subsampled."""
     arena: int
     """Bytes of the arena with the plan that was made."""
     slowdown: float
@@ -43,6 +45,8 @@ class Tiling:
     respell: int | None = None
     """Operators may be spelled otherwise up to this many instructions for one inference; None: no
     operator is."""
+    subsample: Subsample | None = None
+    """The rewrite before tiles that computes pixels only where they are read; None: none is."""
 
     @classmethod
     def respelled(cls, instructions: int, objective: Objective) -> Tiling:
@@ -59,7 +63,7 @@ class Tiling:
     @property
     def is_changed(self) -> bool:
         """Whether the model differs from the original in more than order and plan."""
-        return bool(self.regions) or self.respell is not None
+        return bool(self.regions) or self.respell is not None or self.subsample is not None
 
     @property
     def bytes(self) -> int:

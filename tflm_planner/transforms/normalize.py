@@ -9,7 +9,8 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
-                 CMSIS-NN writes every result (`collapse_axes`)
+                 CMSIS-NN writes every result (`collapse_axes`); and chains of operators that move
+                 elements, so that no whole image is copied of which a part is used (`merge_moves`)
 
 A rewrite that may cost memory, time or bytes of the file is a separate transform.
 """
@@ -36,12 +37,16 @@ from tflm_planner.transforms.compiled_models import refuse_compiled
 from tflm_planner.transforms.drop_identities import drop_identities
 from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
+from tflm_planner.transforms.merge_moves import merge_moves
 
 
 @dataclass(frozen=True)
 class Normalize:
-    """Applies all of them; see the module. Raises ModelError for a model that another planner has
-    compiled: no tensor in it may be moved."""
+    """Applies all of them; see the module. merges: also `merge_moves`, which what only looks at a
+    model cannot do, and which a model in tiles must not: tiles are made of such chains. Raises
+    ModelError for a model that another planner has compiled: no tensor in it may be moved."""
+
+    merges: bool = True
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -56,6 +61,7 @@ class Normalize:
             *fold_transposes(model),
             *collapse_transpose_axes(model),
             *drop_identities(model),
+            *(merge_moves(model) if self.merges else ()),
         ]
 
 

@@ -3,6 +3,7 @@
     CONV_2D            sum of weight * (x - zero point), mixed by scales, bias, activation
     MAX_POOL_2D        sum of mixed x (a set: the order does not matter), mixed
     AVERAGE_POOL_2D    sum of x, mixed by their number
+    either, of 1x1     x itself: integers are copied
 
 Positions outside of the image add 0 to a sum, so that SAME padding, PAD with the zero point, and
 extra rows that are cut off give the same terms. In a maximum, the least number of the type adds 0.
@@ -26,7 +27,7 @@ from tflm_planner.ops.terms.field import LANES, Residues
 from tflm_planner.ops.terms.parameters import is_float, quantisation
 from tflm_planner.ops.terms.sums import channel_keys, factors
 from tflm_planner.ops.terms.values import Values, constant
-from tflm_planner.ops.window import Window, sliding_window
+from tflm_planner.ops.window import Window, picked_stride, sliding_window
 
 _MOST_BYTES = 1 << 22
 """Bytes of windows that are laid out side by side at a time."""
@@ -184,6 +185,8 @@ def average_pool(call: OpCall) -> list[Values] | None:
     window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
         return None
+    if (picked := _picked(call)) is not None:
+        return picked
     image = _pad(call.elements(0), window)
     inside = np.pad(np.ones((1, 1, *window.input, 1), np.int64), _like(image, window))
     sums = np.zeros((LANES, window.batch, *window.output, window.channels[1]), np.int64)
@@ -193,6 +196,15 @@ def average_pool(call: OpCall) -> list[Values] | None:
         count += there
     words = mixing.keys(mixing.key("average", *_ends(call)), count[0, 0])
     return [call.mix_by(field.residues_of(sums), words)]
+
+
+def _picked(call: OpCall) -> list[Values] | None:
+    """The pixels that a pool with a window of one pixel copies; None for other pools."""
+    stride = picked_stride(call.op)
+    if stride is None:
+        return None
+    rows, columns = (slice(None, None, s) for s in stride)
+    return [call.values(0).at((slice(None), rows, columns))]
 
 
 def _like(image: Residues, window: Window) -> list[tuple[int, int]]:
@@ -210,6 +222,8 @@ def max_pool(call: OpCall) -> list[Values] | None:
     window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
         return None
+    if (picked := _picked(call)) is not None:
+        return picked
     name = "of a maximum"
     least = call.mix(call.symbols.of_number(_least(data)), name).data
     each = call.mix(call.elements(0), name).data

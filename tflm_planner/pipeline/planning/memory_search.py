@@ -85,7 +85,7 @@ class _Unordered:
     def of(cls, model: Model, options: MemoryOptions) -> _Unordered:
         """A normalized copy of `model`."""
         copy = clone(model)
-        notes = tuple(run(copy, Normalize()))
+        notes = tuple(run(copy, Normalize(merges=not options.tiled)))
         return cls(copy, order_problems(copy, options.kernels.scratch_of), notes)
 
     @property

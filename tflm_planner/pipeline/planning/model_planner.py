@@ -380,6 +380,7 @@ def _describe(tiling: Tiling) -> str:
     regions = ", ".join(map(_describe_region, tiling.regions))
     ways = [f"operators {regions}"] if regions else []
     ways += [] if tiling.respell is None else ["operators spelled otherwise"]
+    ways += [] if tiling.subsample is None else ["pixels left out that nothing reads"]
     return f"{tiling.bytes:,} B of {tiling.objective} by {' and '.join(ways)}"
 
 

@@ -70,13 +70,15 @@ class RefusalCauses:
 
     regions: the regions with an operator at fault. forms: kinds and types of operators that a
     runtime did not run. unexplained: tilings refused for an unknown cause. refusals: how many
-    refusals there were.
+    refusals there were. subsampled: whether one was of a subsampled model, which may be the cause
+    as well.
     """
 
     regions: tuple[RefusedRegion, ...] = ()
     forms: frozenset[TypeForm] = frozenset()
     unexplained: tuple[Tiling, ...] = ()
     refusals: int = 0
+    subsampled: bool = False
 
     def including(self, tiling: Tiling, refusal: Refusal) -> RefusalCauses:
         """These causes and that of one more refusal."""
@@ -94,12 +96,13 @@ class RefusalCauses:
             forms=self.forms | forms,
             unexplained=self.unexplained if is_explained else (*self.unexplained, tiling),
             refusals=self.refusals + 1,
+            subsampled=self.subsampled or tiling.subsample is not None,
         )
 
     def rules_out(self, tiling: Tiling) -> bool:
         """Whether a tiling is to be skipped: it has a region like a refused one, or there were
         MOST_PROOFS refusals already."""
-        if self.refusals >= MOST_PROOFS:
+        if self.refusals >= MOST_PROOFS or (self.subsampled and tiling.subsample is not None):
             return True
         if any(refused.is_like(region) for refused in self.regions for region in tiling.regions):
             return True

@@ -46,6 +46,7 @@ from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.subsample import Subsample
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 _OUTPUTS_STAY = (
@@ -69,8 +70,9 @@ def plan_tiling(
     source = read_model(original)
     in_dialect = permission.dialect and tiling.has_views
     tiled = partial(
-        tiled_model, original, tiling.regions, order=tiling.order, inexact=permission.inexact
-    )
+        tiled_model, original, tiling.regions, order=tiling.order, inexact=permission.inexact,
+        subsample=tiling.subsample,
+    )  # fmt: skip
     twin, notes = tiled(crop=False)
     if not (in_dialect and exact):
         _check_runs(source, twin, options.kernels.target)
@@ -99,7 +101,7 @@ def plan_tiling(
 def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
     """The options of the search for the final plan, which starts from the plan with which the
     tiling was evaluated. rows: whether the spelling in rows, between RESHAPEs, is allowed."""
-    search = replace(options, recipe=tiling.recipe)
+    search = replace(options, recipe=tiling.recipe, tiled=True)
     if tiling.respell is None:
         return search
     return replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
@@ -161,14 +163,17 @@ def tiled_model(
     crop: bool,
     order: Sequence[int] | None = None,
     inexact: bool = False,
+    subsample: Subsample | None = None,
 ) -> tuple[Model, list[str]]:
-    """The model in `data`, normalized and tiled, with notes. `regions`: operators are given by
-    position in the normalized model. `crop`: whether to crop for the dialect. `order`: the order in
-    which operators are to run, as a list of these positions. `inexact`: whether sums may be
-    split."""
+    """The model in `data`, normalized, subsampled and tiled, with notes. `regions`: operators are
+    given by position in the model before tiles. `crop`: whether to crop for the dialect. `order`:
+    the order in which operators are to run, as a list of these positions. `inexact`: whether sums
+    may be split. `subsample`: how pixels that nothing reads are left out; None: they are not."""
     model = read_model(data)
     notes = run(model, Normalize())
     number_origins(model)
+    if subsample is not None:
+        notes += run(model, subsample)
     if order is not None:
         reorder(model.main, [model.main.ops[i] for i in order])
         place = {old: new for new, old in enumerate(order)}

@@ -99,6 +99,9 @@ def tiling_of(
     """A candidate and its evaluation as a tiling. original: instructions of the original."""
     order = candidate.order
     regions, bottleneck = candidate.regions, evaluation.bottleneck
+    subsampling, new_kinds = options.subsampling, evaluation.new_kinds
+    if subsampling is not None:
+        new_kinds |= subsampling.new_kinds
     if order is not None:
         regions = tuple(replace(r, ops=tuple(sorted(order[i] for i in r.ops))) for r in regions)
         bottleneck = None if bottleneck is None else order[bottleneck]
@@ -111,7 +114,8 @@ def tiling_of(
         head=evaluation.head,
         objective=options.objective,
         order=order,
-        new_kinds=tuple(sorted(evaluation.new_kinds)),
+        new_kinds=tuple(sorted(new_kinds)),
         recipe=PlanRecipe(candidate.tile_order, candidate.effort),
         respell=candidate.respell,
+        subsample=None if subsampling is None else subsampling.transform,
     )

@@ -69,6 +69,8 @@ class Evaluator:
         self.options = options
         self.model: Model = read_model(data)
         run(self.model, Normalize())
+        if options.subsampling is not None:
+            run(self.model, options.subsampling.transform)
         self._schedules: dict[tuple[int, ...], LinearSchedule] = {}
         self._tile_estimates: dict[tuple[tuple[int, ...], EstimatedHalo], list[TileEstimate]] = {}
         self._loop_estimators: dict[tuple[int, ...], LoopEstimator] = {}
