@@ -365,6 +365,7 @@ def test_fine_tuning_that_diverges_is_not_kept(
     """It is done again at lower rates; where all of them diverge, nothing is fine-tuned."""
     said: list[str] = []
     made = round_network(trained, digits, replace(FINE_TUNING, rate=rate), said.append)
+    said = [words for words in said if ", batch " not in words]  # which a slow machine says
     assert len(said) == 3 and "accuracy 0.100" in said[0]
     assert (made.int8 != round_network(trained, digits).int8) == is_tuned
     assert made.of_int8 > made.after_training - 0.02 and made.after_training > 0.9
