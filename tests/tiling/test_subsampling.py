@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import needs_tflm
-from tests.tiling.test_loops import FEW, permitted
+from tests.tiling.test_loops import permitted
 from tests.transforms.test_subsample import Stage
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.refusals import Refusal, RefusalCauses
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
 from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.transforms.subsample import Subsample
@@ -16,6 +17,8 @@ from tflm_planner.transforms.subsample import Subsample
 pytestmark = pytest.mark.slow
 
 OWN = api.AllowedOperators.NONE
+FEW = SearchBudget(search_work=400)
+"""Enough for a model of eight operators."""
 
 
 def begins_a_stage(*, pooled: bool) -> bytes:
@@ -39,7 +42,7 @@ def subsampled(results: PermissionResults) -> list[Tiling]:
 @needs_tflm
 def test_what_it_finds_is_smaller_and_proved() -> None:
     data = begins_a_stage(pooled=True)
-    results = search_by_permission(data, permitted(operators=OWN))
+    results = search_by_permission(data, permitted(operators=OWN, search_budget=FEW))
     assert results.result.best.subsample == Subsample("AVERAGE_POOL_2D")
     assert all(not t.new_kinds for t in results.result.front)
     tiles = api.TilePermission(operators=OWN, max_slowdown=1.3, search_budget=FEW)
@@ -50,8 +53,8 @@ def test_what_it_finds_is_smaller_and_proved() -> None:
 
 def test_a_pick_that_the_firmware_lacks_is_a_new_operator() -> None:
     data = begins_a_stage(pooled=False)
-    assert not subsampled(search_by_permission(data, permitted(operators=OWN)))
-    found = search_by_permission(data, permitted())
+    assert not subsampled(search_by_permission(data, permitted(operators=OWN, search_budget=FEW)))
+    found = search_by_permission(data, permitted(search_budget=FEW))
     assert subsampled(found)
     assert all("MAX_POOL_2D" in t.new_kinds for t in subsampled(found))
     assert found.same_firmware is not None and found.same_firmware.subsample is None
@@ -59,13 +62,15 @@ def test_a_pick_that_the_firmware_lacks_is_a_new_operator() -> None:
 
 def test_the_same_whatever_the_number_of_processes() -> None:
     data = begins_a_stage(pooled=True)
-    one, two = (search_by_permission(data, permitted(workers=n)) for n in (1, 2))
+    one, two = (search_by_permission(data, permitted(workers=n, search_budget=FEW)) for n in (1, 2))
     assert one.result == two.result and subsampled(one)
 
 
 def test_slowdowns_are_relative_to_the_model_as_it_came() -> None:
     """With pixels left out it is faster, so that tiles may take more."""
-    results = search_by_permission(begins_a_stage(pooled=True), permitted(operators=OWN))
+    results = search_by_permission(
+        begins_a_stage(pooled=True), permitted(operators=OWN, search_budget=FEW)
+    )
     assert min(t.slowdown for t in subsampled(results)) < 0.8
 
 
@@ -89,7 +94,9 @@ def test_no_second_search_where_the_peak_is_elsewhere() -> None:
     skip = net.skipping(8, x, shape)
     data = net.finish(skip, net.conv(4, 3), net.average(net.x, 2, 2))
     steps: list[str] = []
-    search_by_permission(data, permitted(operators=OWN), steps.append)
+    search_by_permission(data, permitted(operators=OWN, search_budget=FEW), steps.append)
     assert steps and not any("pixels that are read" in step for step in steps)
-    search_by_permission(begins_a_stage(pooled=True), permitted(operators=OWN), steps.append)
+    search_by_permission(
+        begins_a_stage(pooled=True), permitted(operators=OWN, search_budget=FEW), steps.append
+    )
     assert any("pixels that are read" in step for step in steps)
