@@ -44,9 +44,9 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--wheel", action="store_true", help="sweep the wheel's kernels too")
-    host = parser.parse_args().host
+    wheel = parser.parse_args().wheel
     _measured()
-    if host:
+    if wheel:
         _swept()
     _gains()
 

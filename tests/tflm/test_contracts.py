@@ -63,7 +63,7 @@ def test_no_allowed_distance_corrupts(library: KernelBuild) -> None:
         if allowed.step == 1 and (shape.dh, shape.dw) == (1, 1):
             over = allowed.least - smallest_safe(safe, distances)
             slack.append(over / (shape.co * shape.element))
-    limit = {REFERENCE: 1, MVE: 5}.get(library, 3)
+    limit = {REFERENCE: 1, MVE: 5}.get(library, 2)
     assert max(slack) <= limit, "a bound asks for many pixels more than its kernel needs"
 
 
@@ -183,11 +183,11 @@ def test_what_must_be_disjoint() -> None:
     assert [t.low for t in input_overlap_contract(pointwise, REFERENCE)] == [16]
     assert [t.low for t in input_overlap_contract(pointwise, MVE)] == [64]
     grouped = op_of(model_of(Shape("conv", 6, 6, 16, 16, 3, 3, groups=2)))
-    assert [(t.low, t.high) for t in input_overlap_contract(grouped, DSP)] == [(128, 128)]
+    assert [(t.low, t.high) for t in input_overlap_contract(grouped, DSP)] == [(112, 112)]
     assert not list(input_overlap_contract(grouped, BUILD_2022))
     assert not list(input_overlap_contract(grouped, *known_builds()))
     wide = op_of(model_of(Shape("depthwise", 8, 8, 136, 136, 3, 3)))
-    assert [t.low for t in input_overlap_contract(wide, DSP)] == [1360]
+    assert [t.low for t in input_overlap_contract(wide, DSP)] == [1232]
     assert [(t.low, t.high) for t in input_overlap_contract(wide, *known_builds())] == [
         (1360, 1360)
     ]
@@ -237,9 +237,9 @@ def test_whole_layers_are_replayed() -> None:
     op = op_of(model_of(Shape("depthwise", 112, 112, 32, 32, 3, 3)))
     for library in known_builds():
         (input_overlap,) = input_overlap_contract(op, library)
-        assert input_overlap.low == 114 * 32
+        assert input_overlap.low == 113 * 32
         assert replay_safe(op, library, input_overlap.low)
-        assert not replay_safe(op, library, 112 * 32)
+        assert not replay_safe(op, library, 113 * 32 - 16)
 
 
 def test_grouped_passes_never_leave_their_channels() -> None:
@@ -269,7 +269,7 @@ def test_the_bound_of_a_kernel_by_pixels_is_the_one_of_all_pixels() -> None:
             continue
         window = Window(
             batch=chance.randint(1, 3), input=(image[0], image[1]), output=(output[0], output[1]),
-            channels=(chance.randint(1, 9), chance.randint(1, 9)), kernel=(kernel[0], kernel[1]),
+            channels=(chance.randint(2, 9), chance.randint(1, 9)), kernel=(kernel[0], kernel[1]),
             stride=(stride[0], stride[1]), dilation=(1, 1), pad=(pad[0], pad[1]), groups=1,
             element=chance.choice((1, 2, 4)),
         )  # fmt: skip

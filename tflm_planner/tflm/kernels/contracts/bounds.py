@@ -4,15 +4,26 @@
       |         |<--- D --->|###### input ######|
       |         |## output ##|                       output pixel p ends at (p + 1) * Co
 
-When output pixel p is written, the input from pixel M[p] on is still needed: M[p] is the lowest
+While output pixel p is computed, the input from pixel M[p] on is still needed: M[p] is the lowest
 pixel in the windows of p and of all later pixels. So every D with
 
     D >= (p + 1) * Co - M[p] * Ci        for all p with M[p] * Ci < input size        (bytes)
 
 is safe for a kernel that computes pixel by pixel. For kernels that compute groups of pixels and
 read between the writes of a group, p + 1 becomes the end of the group, and M[p] that of its first
-pixel. This module knows bounds only; the replay, which checks them, must share no arithmetic with
-them.
+pixel.
+
+A kernel that reads the windows of a group before it writes any of it needs less. Once p is
+written, only windows of later pixels are needed:
+
+    D >= (p + 1) * Co - M[p + 1] * Ci    for all p but the last
+
+which is the same maximum, less the Co bytes of one pixel. Where each channel of the result depends
+on one channel of the input (depthwise convolutions, pools), a channel of the window of p is not
+needed when it is written either: what is left of that window begins one pixel higher, less what
+was written of p, so that the maximum is less by Ci.
+
+This module knows bounds only; the replay, which checks them, must share no arithmetic with them.
 """
 
 from __future__ import annotations
@@ -51,18 +62,45 @@ def bound(window: Window, order: AccessOrder) -> Bound | None:
     ci, co = window.channels
     passes = 1 if order.passes is None else -(-co // order.passes)
     if passes == 1:
-        if (order.pixels == 1 or order.chunk is None) and _starts_inside(window):
-            return Bound(_least_by_pixels(window), 1)  # windows are read ahead: as pixel by pixel
-        return Bound(_overhang_of_groups(window, order), 1)
+        if _by_pixels(order) and _starts_inside(window):
+            reach = _reach_by_pixels(window)
+        else:
+            reach = _reach_of_groups(window, order)
+        return Bound(_least(window, reach - _read_before(window, order)), 1)
     if window.groups == 1:  # every pass reads all input channels again
         if order.restart is not Restart.ROW:
             return None
-        return Bound(_largest_overhang(window, _rows(window)), 1)
+        return Bound(_least(window, _largest_reach(window, _rows(window))), 1)
     if window.batch > 1 or ci != co:
         return None
     # A pass reads and writes only its own channels: at multiples of a pixel's bytes it overwrites
     # nothing that another pass reads.
-    return Bound(_overhang_of_groups(window, order), ci * window.element)
+    reach = _reach_of_groups(window, order) - _read_before(window, order)
+    return Bound(_least(window, reach), ci * window.element)
+
+
+def _by_pixels(order: AccessOrder) -> bool:
+    """Whether no group of several pixels is written while its windows are read. (Groups whose
+    windows are read ahead need no more than single pixels do.)"""
+    return order.pixels == 1 or order.chunk is None
+
+
+def _least(window: Window, reach: int) -> int:
+    """The least distance in bytes for a reach in elements; disjoint memory is always enough."""
+    return min(max(reach, 0) * window.element, window.output_bytes)
+
+
+def _read_before(window: Window, order: AccessOrder) -> int:
+    """Elements by which less than the reach is enough, because a pixel is written when its window,
+    or that channel of it, was read."""
+    if order.accumulates:
+        # The first pixel of the window would be copied onto itself, or onto a part of itself,
+        # by a memcpy, for which C promises nothing.
+        return 0
+    ci, co = window.channels
+    if order.chunk is None:
+        return co
+    return ci if order.pixels == 1 and window.groups == ci and co % ci == 0 else 0
 
 
 def _rows(window: Window) -> Iterable[tuple[int, int]]:
@@ -75,7 +113,7 @@ def _groups(window: Window, order: AccessOrder) -> Iterable[tuple[int, int]]:
     """First and end pixel of each group of pixels that is computed together, with reads between its
     writes."""
     pixels = window.batch * window.output[0] * window.output[1]
-    if order.pixels == 1 or order.chunk is None:  # windows are read ahead: as pixel by pixel
+    if _by_pixels(order):
         return ((p, p + 1) for p in range(pixels))
     if order.edges is not None:  # groups begin anywhere
         return ((p, min(p + order.pixels, pixels)) for p in range(pixels))
@@ -111,13 +149,13 @@ def first_needed_pixels(window: Window) -> list[int]:
     ]
 
 
-def _overhang_of_groups(window: Window, order: AccessOrder) -> int:
-    """`_largest_overhang` of an order's groups. If all rows have the same groups, the largest reach
+def _reach_of_groups(window: Window, order: AccessOrder) -> int:
+    """`_largest_reach` of an order's groups. If all rows have the same groups, the largest reach
     in one row is used for all rows."""
     columns, own_rows = window.output[1], order.restart is Restart.ROW
     grouped = order.pixels > 1 and order.chunk is not None and order.edges is None
     if not grouped or not (own_rows or columns % order.pixels == 0) or not _starts_inside(window):
-        return _largest_overhang(window, _groups(window, order))
+        return _largest_reach(window, _groups(window, order))
     ci, co = window.channels
     lefts = [max(0, x * window.stride[1] - window.pad[1]) for x in range(columns)]
     reach = max(
@@ -129,19 +167,17 @@ def _overhang_of_groups(window: Window, order: AccessOrder) -> int:
     worst = max((y * columns * co - top for y, top in enumerate(tops) if y), default=own)
     worst = max(own, worst)
     area = window.input[0] * line
-    worst += (window.batch - 1) * max(0, window.output[0] * columns * co - area)
-    return min(max(worst, 0) * window.element, window.output_bytes)
+    return worst + (window.batch - 1) * max(0, window.output[0] * columns * co - area)
 
 
-def _largest_overhang(window: Window, groups: Iterable[tuple[int, int]]) -> int:
-    """The largest number of bytes, over all groups of pixels, by which the written output reaches
-    beyond the first input byte that is still needed."""
+def _largest_reach(window: Window, groups: Iterable[tuple[int, int]]) -> int:
+    """The largest number of elements, over all groups of pixels, by which the written output
+    reaches beyond the first input element that is still needed."""
     ci, co = window.channels
     needed, end_of_input = first_needed_pixels(window), window.input_bytes // window.element
-    worst = max(
+    return max(
         (end * co - needed[p] * ci for p, end in groups if needed[p] * ci < end_of_input), default=0
     )
-    return min(max(worst, 0) * window.element, window.output_bytes)
 
 
 def _starts_inside(window: Window) -> bool:
@@ -152,15 +188,15 @@ def _starts_inside(window: Window) -> bool:
     return last_starts[0] < window.input[0] and last_starts[1] < window.input[1]
 
 
-def _least_by_pixels(window: Window) -> int:
-    """`_largest_overhang` for a kernel that computes pixel by pixel, without a loop over all
+def _reach_by_pixels(window: Window) -> int:
+    """`_largest_reach` for a kernel that computes pixel by pixel, without a loop over all
     pixels.
 
     M of the pixel in row y and column x is where its own window begins, or where the first window
-    of row y + 1 begins if that is lower (windows in the padding all begin at 0). The overhang for
+    of row y + 1 begins if that is lower (windows in the padding all begin at 0). The reach for
     the former is a sum of two concave functions, one of y and one of x; that for the latter is a
     concave function of y. Each has its maximum at an end or beside its kink, where the padding
-    ends. From image to image the overhang changes by a constant.
+    ends. From image to image the reach changes by a constant.
     """
     (height, width), (rows, columns) = window.input, window.output
     ci, co = window.channels
@@ -172,8 +208,7 @@ def _least_by_pixels(window: Window) -> int:
 
     own = co + along_rows(0) + _largest_slope(0, columns, co, ci, right, window.pad[1])
     worst = max(own, along_rows(1)) if rows > 1 else own
-    worst += (window.batch - 1) * max(0, rows * columns * co - height * width * ci)
-    return min(max(worst, 0) * window.element, window.output_bytes)
+    return worst + (window.batch - 1) * max(0, rows * columns * co - height * width * ci)
 
 
 def _largest_slope(first: int, end: int, slope: int, step: int, stride: int, pad: int) -> int:
