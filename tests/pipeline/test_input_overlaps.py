@@ -68,6 +68,8 @@ def test_a_forged_distance_is_caught(seed, target):
         offsets[operand] = offsets[result] + input_overlap.low
         assert not validate(problem, Plan(tuple(offsets)))
         offsets[operand] -= 16
+        if input_overlap.low == 0 and problem.buffers[operand].size <= 16:
+            continue  # the result begins where the operand ends
         (found,) = validate(problem, Plan(tuple(offsets)))
         assert {found.first.name, found.second.name} == {
             input_overlap.operand.name,
