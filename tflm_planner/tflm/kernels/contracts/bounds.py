@@ -163,9 +163,7 @@ def _reach_of_groups(window: Window, order: AccessOrder) -> int:
     )
     line = window.input[1] * ci
     tops = [max(0, y * window.stride[0] - window.pad[0]) * line for y in range(window.output[0])]
-    own = max(y * columns * co + reach - top for y, top in enumerate(tops))
-    worst = max((y * columns * co - top for y, top in enumerate(tops) if y), default=own)
-    worst = max(own, worst)
+    worst = max(y * columns * co + reach - top for y, top in enumerate(tops))
     area = window.input[0] * line
     return worst + (window.batch - 1) * max(0, window.output[0] * columns * co - area)
 
@@ -193,26 +191,23 @@ def _reach_by_pixels(window: Window) -> int:
     pixels.
 
     M of the pixel in row y and column x is where its own window begins, or where the first window
-    of row y + 1 begins if that is lower (windows in the padding all begin at 0). The reach for
-    the former is a sum of two concave functions, one of y and one of x; that for the latter is a
-    concave function of y. Each has its maximum at an end or beside its kink, where the padding
-    ends. From image to image the reach changes by a constant.
+    of row y + 1 begins if that is lower, but then the reach of that window's pixel is larger. So it
+    is the sum of two concave functions, one of y and one of x, and each has its maximum at an end
+    or beside its kink, where the padding ends. From image to image the reach changes by a constant.
     """
     (height, width), (rows, columns) = window.input, window.output
     ci, co = window.channels
-    down, right = window.stride[0], window.stride[1]
-
-    def along_rows(first: int) -> int:
-        slope, step = columns * co, width * ci
-        return _largest_slope(first, rows, slope, step, down, window.pad[0])
-
-    own = co + along_rows(0) + _largest_slope(0, columns, co, ci, right, window.pad[1])
-    worst = max(own, along_rows(1)) if rows > 1 else own
-    return worst + (window.batch - 1) * max(0, rows * columns * co - height * width * ci)
+    (down, right), (above, left) = window.stride, window.pad
+    reach = (
+        co
+        + _largest_slope(rows, columns * co, width * ci, down, above)
+        + _largest_slope(columns, co, ci, right, left)
+    )
+    return reach + (window.batch - 1) * max(0, rows * columns * co - height * width * ci)
 
 
-def _largest_slope(first: int, end: int, slope: int, step: int, stride: int, pad: int) -> int:
-    """The maximum of i * slope - max(0, i * stride - pad) * step for i in [first, end)."""
+def _largest_slope(count: int, slope: int, step: int, stride: int, pad: int) -> int:
+    """The maximum of i * slope - max(0, i * stride - pad) * step for i in [0, count)."""
     kink = pad // stride
-    places = (min(max(i, first), end - 1) for i in (first, kink, kink + 1, end - 1))
+    places = (min(i, count - 1) for i in (0, kink, kink + 1, count - 1))
     return max(i * slope - max(0, i * stride - pad) * step for i in places)
