@@ -29,23 +29,29 @@ from tflm_planner.codesign.keras_models import KERAS_FILES, convert_keras_file
 from tflm_planner.codesign.networks.build import build
 from tflm_planner.codesign.networks.chain_of_model import ReadChain, chain_of
 from tflm_planner.codesign.networks.folding import running
-from tflm_planner.codesign.networks.selection import planned_memory, select, stock_memory
+from tflm_planner.codesign.networks.selection import (
+    ChainMemory,
+    planned_memory,
+    select,
+    stock_memory,
+)
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection.arenas import arena_in
-from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.support.errors import PlannerError, UsageError
-from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 
 TARGET = load_target("cortex-m4/cmsis-nn")
-TIERS = ("stock", "plan", "tiles", "loops")
-MEMORY = {
-    "stock": partial(stock_memory, target=TARGET),
-    "plan": partial(planned_memory, target=TARGET),
+PLANNED = partial(planned_memory, target=TARGET)
+MEMORY: dict[str, Callable[[Chain], ChainMemory]] = {
+    "stock": cache(partial(stock_memory, target=TARGET)),
+    "plan": cache(PLANNED),
+    "tiles": cache(partial(PLANNED, tiles=TilePermission(operators=AllowedOperators.NONE))),
+    "loops": cache(partial(PLANNED, tiles=TilePermission(operators=AllowedOperators.ALL))),
 }
+"""What a network needs in each tier. Variants that are the same network are planned once."""
+TIERS = tuple(MEMORY)
 Figure = dict[str, int]
 
 
@@ -124,16 +130,8 @@ def figure(name: str, kind: str, tier: str) -> Figure:
     chain = running(chain)
     size = size_of(chain)
     about = {"changed": changed, "macs": size.macs, "parameters": size.parameters}
-    if tier in MEMORY:
-        memory = MEMORY[tier](chain)
-        return {"arena": memory.arena, "head": memory.head, **about}
-    permission = TilePermission(
-        operators=AllowedOperators.NONE if tier == "tiles" else AllowedOperators.ALL
-    )
-    options = PlanOptions(MemoryOptions(kernels=kernels_of(TARGET)), permission, verify=None)
-    planned = PlanningSession(build(chain), Stop(), lambda _: None).plan(options).file
-    arena = planned.inspection.arena
-    return {"arena": arena.arena, "head": arena.head, **about}
+    memory = MEMORY[tier](chain)
+    return {"arena": memory.arena, "head": memory.head, **about}
 
 
 def row(name: str, kind: str, found: dict[tuple[str, str, str], Figure]) -> str:

@@ -51,7 +51,7 @@ from tflm_planner.codesign.joint.memory import (
 from tflm_planner.codesign.joint.search_svg import search_svg
 from tflm_planner.codesign.joint.space import Genes, SearchSpace, StageShape
 from tflm_planner.codesign.training.data import DataSet, load_data, resized
-from tflm_planner.codesign.training.loop import Recipe, RunFiles, train
+from tflm_planner.codesign.training.loop import Recipe, RunFiles, epochs_only, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
 from tflm_planner.codesign.training.supernet import SuperNetwork, SuperRecipe, train_super
 from tflm_planner.device.cpp.export import export
@@ -101,7 +101,7 @@ def super_network(parts: Parts, folder: Path, seed: int) -> SuperNetwork:
     if path.is_file():
         network.whole.load(dict(np.load(path)))
     else:
-        train_super(network, parts.training, super_recipe(seed), _say_of_epochs)
+        train_super(network, parts.training, super_recipe(seed), epochs_only(_say))
         np.savez(path, allow_pickle=True, **network.whole.state())
     return network
 
@@ -241,12 +241,6 @@ def _arenas(report: api.Report, file_bytes: int, limits: BoardLimits) -> str:
 
 def _say(words: str) -> None:
     print(words, flush=True)
-
-
-def _say_of_epochs(words: str) -> None:
-    """Without the line a second of the batches, which would fill the output."""
-    if ", batch " not in words:
-        _say(words)
 
 
 def limits_of(given: argparse.Namespace) -> BoardLimits:

@@ -27,18 +27,14 @@ from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.papers import small_densenet
 from tflm_planner.codesign.chains.residuals import plain, reorganise
 from tflm_planner.codesign.chains.sizes import size_of
-from tflm_planner.codesign.networks.build import build
 from tflm_planner.codesign.networks.folding import running
 from tflm_planner.codesign.networks.selection import planned_memory, select
 from tflm_planner.codesign.training.data import DataSet, load_data
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.trainable import TrainingForm, untrained
-from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planning.planning_session import PlanningSession
-from tflm_planner.support.stopping import Stop
+from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 
 TARGET = load_target("cortex-m4/cmsis-nn")
@@ -177,9 +173,7 @@ class Networks:
     def in_tiles(self, name: str, width: int) -> int:
         """Bytes of arena with the tiles that the search finds, of the firmware's own operators."""
         permission = TilePermission(operators=AllowedOperators.NONE)
-        options = PlanOptions(MemoryOptions(kernels=kernels_of(TARGET)), permission, verify=None)
-        session = PlanningSession(build(running(self.made(name, width)[0])), Stop(), lambda _: None)
-        return session.plan(options).file.inspection.arena.arena
+        return planned_memory(self.made(name, width)[0], TARGET, permission).arena
 
 
 def score(

@@ -15,9 +15,9 @@ import jsonschema
 import pytest
 
 from tests.command import Run
-from tests.conftest import PUBLISHED, ROOT
+from tests.conftest import CNN, PUBLISHED, ROOT
 from tflm_planner.codesign.chains.chain import Chain, Layer, steps
-from tflm_planner.codesign.chains.families import FAMILIES, Grid, divisible
+from tflm_planner.codesign.chains.families import FAMILIES, ChainBuilder, Grid, divisible
 from tflm_planner.codesign.chains.residuals import plain
 from tflm_planner.codesign.chains.sizes import floors_of, size_of
 from tflm_planner.codesign.fitting.fit_text import command_for, render_fits
@@ -25,12 +25,13 @@ from tflm_planner.codesign.fitting.largest import fit
 from tflm_planner.codesign.fitting.outcomes import VariantOutcome
 from tflm_planner.codesign.fitting.user_build import user_variants
 from tflm_planner.codesign.fitting.variants import limits_of, variants_of
-from tflm_planner.codesign.networks.build import build
+from tflm_planner.codesign.networks.build import build, build_floats
+from tflm_planner.codesign.networks.weights import draw
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.support.errors import UsageError
+from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target
@@ -309,6 +310,63 @@ def test_a_users_networks_are_figures_of_their_files(tmp_path: Path) -> None:
         user_variants(f"{path}:nothing", grid, M4, silent, convert)
 
 
+def test_a_users_networks_without_skips_are_those_of_a_family(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    grid = Grid((16, 24), (0.5,), (8,), plain=True)
+
+    def convert(made: object) -> bytes:
+        resolution, width = made  # type: ignore[misc]
+        return build(chain("resnet8", resolution, width, 8))
+
+    found = user_variants(f"{path}:build", grid, M4, silent, convert)
+    assert [v.name for v in found] == ["own_0.5_24_d8_plain", "own_0.5_16_d8_plain"]
+    for ours, theirs in zip(found, variants_of("resnet8", grid), strict=True):
+        assert ours.make() == theirs.make() and not ours.notes
+        assert (ours.size, ours.floors) == (theirs.size, theirs.floors)
+        assert (ours.resolution, ours.width, ours.depth) == (theirs.resolution, 0.5, 8)
+
+
+def test_a_users_networks_that_have_no_skips_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    data = (PUBLISHED / "vww_96_int8.tflite").read_bytes()
+    (found,) = user_variants(f"{path}:build", Grid((96,), plain=True), M4, silent, lambda _: data)
+    assert found.make() == data and found.name == "own_1_96"
+
+
+def test_what_a_chain_has_otherwise_than_a_users_network_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+
+    def convert(made: object) -> bytes:
+        resolution, width = made  # type: ignore[misc]
+        return build_floats(draw(chain("resnet8", resolution, width, 8)))
+
+    grid = Grid((16, 24), (0.5,), plain=True)
+    found = user_variants(f"{path}:build", grid, M4, silent, convert)
+    notes = fit("own", found, limits_of(M4, 40_000, 1.1, 0), silent).notes
+    words = "values are float32; figures are of the same network in int8"
+    assert notes == (f"own_0.5_24_plain and 1 more: {words}",)
+
+
+def test_a_users_network_that_is_no_chain_keeps_its_skips(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    grid = Grid((96,), plain=True)
+    words = r"out of own_1_96: no chain holds CONCATENATION .*; without --plain it is"
+    with pytest.raises(ModelError, match=words):
+        user_variants(f"{path}:build", grid, M4, silent, lambda _: CNN.read_bytes())
+    separable = ChainBuilder(4)
+    separable.depthwise(3, 1, "relu")
+    separable.conv(4)
+    layers = replace(separable.layers[0], skip=1, join="concat"), separable.layers[1]
+    layers = layers[0], replace(layers[1], channels_in=8)
+    data = build(Chain("separable", (8, 8, 4), layers))
+    with pytest.raises(ModelError, match="widths of depthwise convolutions"):
+        user_variants(f"{path}:build", grid, M4, silent, lambda _: data)
+
+
 def test_without_tensorflow_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     with pytest.raises(UsageError, match=r"pip install 'tflm-planner\[codesign\]'"):
@@ -331,6 +389,30 @@ def test_a_keras_model_is_converted(run, tmp_path: Path) -> None:
     (best, *_) = json.loads(run("fit", "--build", f"{path}:build", *options).out)["rungs"]
     assert best["best"]["name"] == "own_1_16"
     assert best["best"]["parameters"] == 27 * 8 + 8 + 8 * 2 + 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
+def test_the_skips_of_a_keras_model_are_left_out(run, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import keras\n"
+        "from keras.layers import Add, Conv2D, Dense, GlobalAveragePooling2D\n"
+        "def build(resolution, width, depth):\n"
+        "    image = keras.Input((resolution, resolution, 3))\n"
+        "    x = Conv2D(8, 3, padding='same', activation='relu')(image)\n"
+        "    y = Conv2D(8, 3, padding='same', activation='relu')(x)\n"
+        "    x = Add()([x, Conv2D(8, 3, padding='same')(y)])\n"
+        "    return keras.Model(image, Dense(2)(GlobalAveragePooling2D()(x)))\n"
+    )
+    options = ("--resolutions", "16", "--searches", "0", "-t", "nano33ble", "--json")
+    found = [
+        json.loads(run("fit", "--build", f"{path}:build", *options, *more).out)["rungs"][0]["best"]
+        for more in ((), ("--plain",))
+    ]
+    assert [f["name"] for f in found] == ["own_1_16", "own_1_16_plain"]
+    assert found[0]["macs"] >= found[1]["macs"]
+    assert found[0]["arena"] - found[1]["arena"] > 16 * 16 * 8, "the value that the skip kept"
 
 
 # --- the command ----------------------------------------------------------------------------------

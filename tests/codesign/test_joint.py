@@ -187,9 +187,15 @@ def judging(store: ResultStore | None = None, workers: int = 1) -> Judge:
 
 @pytest.mark.slow
 def test_evolution_finds_more_than_chance() -> None:
-    evolved = search(judging(), value, OPTIONS, silent)
+    lines: list[str] = []
+    evolved = search(judging(), value, OPTIONS, lines.append)
     assert len(evolved.candidates) == 72 and sum(evolved.tests().values()) == 72
     scored = evolved.scored
+    fit = len(scored)
+    assert len(lines) == 6 and lines[-1] == (
+        f"72 of 72 networks drawn, {fit} fit; best {scored[0].accuracy:.3f}; "
+        f"rejected {72 - fit} by plan"
+    )
     assert all(c.verdict.fits and c.verdict.arena <= 6500 for c in scored)
     assert [c.accuracy for c in scored] == sorted((c.accuracy for c in scored), reverse=True)
     different = len({c.genes for c in scored})

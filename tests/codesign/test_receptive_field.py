@@ -68,10 +68,16 @@ def counted(chain: Chain, layers: int, patches: int) -> int:
             for step in reversed(stage):
                 pixels = len(down) * len(beside)
                 if step.layer.kind == "conv":
-                    one = Chain("", step.shape_in, (replace(step.layer, skip=0),))
-                    total += pixels * size_of(one).macs // math.prod(step.shape_out[:2])
+                    total += pixels * math.prod(kernel_of(step.layer)) * step.layer.channels_out
+                if step.is_projected and step.source is not None:
+                    total += pixels * step.source[2] * step.shape_out[2]
                 down, beside = (read(step.layer, step.shape_in[0], axis) for axis in (down, beside))
     return total
+
+
+def kernel_of(layer: Layer) -> tuple[int, int, int]:
+    """Rows, columns and channels that a pixel of one channel is made of."""
+    return (*layer.kernel, layer.channels_in // layer.groups)
 
 
 def read(layer: Layer, size: int, rows: set[int]) -> set[int]:
@@ -85,7 +91,7 @@ def read(layer: Layer, size: int, rows: set[int]) -> set[int]:
 
 @pytest.mark.parametrize(("name", "side", "layers", "patches"), [
     ("mobilenet_v2", 224, STAGE, 4), ("mobilenet_v2", 112, 7, 2), ("mcunet_like", 176, 4, 4),
-    ("mobilenet_v1", 96, 5, 3), ("resnet8", 32, 4, 2),
+    ("mobilenet_v1", 96, 5, 3), ("resnet8", 32, 4, 2), ("resnet8", 32, 5, 2),
 ])  # fmt: skip
 def test_clipped_patches_are_counted_pixel_by_pixel(
     name: str, side: int, layers: int, patches: int

@@ -333,6 +333,10 @@ def test_lines_of_batches_change_no_number(
     assert len(said) == QUICK.epochs * (of_batches + 1)
     assert said[0].startswith(f"epoch 1 of 4, batch 1 of {of_batches}: loss ")
     assert said[of_batches - 1].partition(": ")[2] == said[of_batches].split(": ")[1].split(",")[0]
+    kept: list[str] = []
+    for words in said:
+        loop.epochs_only(kept.append)(words)
+    assert kept == said[of_batches :: of_batches + 1]
 
 
 @pytest.mark.slow

@@ -148,9 +148,7 @@ def fit_command(arguments: FitArguments) -> None:
     with exit_on_errors():
         refuse_both("--json", "--verbose")
         refuse_both("--family", "--build")
-        refuse_without_effect(
-            [Need(("--classes", "--plain"), arguments.build is None, "it is for --family")]
-        )
+        refuse_without_effect([Need(("--classes",), arguments.build is None, "it is for --family")])
         from tflm_planner.codesign.fitting.fit_svg import fit_svg
         from tflm_planner.codesign.fitting.fit_text import render_fits
         from tflm_planner.codesign.fitting.fit_types import fits_to_json

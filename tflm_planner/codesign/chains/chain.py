@@ -10,6 +10,7 @@ of targets.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,6 +57,14 @@ class Layer:
     def is_depthwise(self) -> bool:
         """Whether each channel has a window of its own."""
         return self.kind == "conv" and self.groups > 1 and self.groups == self.channels_in
+
+    @property
+    def weights(self) -> int:
+        """The number of weights of a convolution or dense layer, without biases and without those
+        of a projection on its skip; 0 for other layers."""
+        if self.kind not in ("conv", "dense"):
+            return 0
+        return math.prod(self.kernel) * (self.channels_in // self.groups) * self.channels_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +118,9 @@ def steps(chain: Chain) -> tuple[Step, ...]:
     """The layers with their shapes. Raises ValueError if channels or images of connected layers do
     not match."""
     steps_so_far: list[Step] = []
-    shape = chain.image
+    shapes = [chain.image]  # the operand of each layer
     for place, layer in enumerate(chain.layers):
+        shape = shapes[-1]
         if layer.channels_in not in (0, shape[2]):
             raise ValueError(
                 f"{chain.name}: layer {place} takes {layer.channels_in} channels, gets {shape[2]}"
@@ -118,15 +128,14 @@ def steps(chain: Chain) -> tuple[Step, ...]:
         if layer.skip > place + 1:
             raise ValueError(f"{chain.name}: the skip of layer {place} starts before the image")
         after = _result(layer, shape)
-        source = steps_so_far[place + 1 - layer.skip].shape_in if layer.skip > 1 else None
-        source = shape if layer.skip == 1 else source
+        source = shapes[place + 1 - layer.skip] if layer.skip else None
         if source is not None and layer.join == "concat":
             if source[:2] != after[:2]:
                 raise ValueError(f"{chain.name}: layer {place} joins images of different sizes")
             after = (*after[:2], after[2] + (layer.branch or source[2]))
         path = chain.layers[place + 1 - layer.skip : place + 1] if layer.skip else ()
         steps_so_far.append(Step(layer, shape, after, source, path))
-        shape = after
+        shapes.append(after)
     return tuple(steps_so_far)
 
 

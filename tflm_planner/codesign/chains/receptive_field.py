@@ -11,12 +11,13 @@ chain. All its images must be square. It must not know how patches are executed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 from tflm_planner.codesign.chains.chain import Chain, Layer, Step, steps
-from tflm_planner.codesign.chains.sizes import size_of
+from tflm_planner.codesign.chains.sizes import macs_of
 
 _MOVING = ("conv", "max_pool", "average_pool")
 """The layers whose window and stride change the receptive field."""
@@ -42,12 +43,14 @@ class Patched:
 
 def receptive_field(layers: Sequence[Layer]) -> int:
     """How many rows of the image one row of the last result depends on."""
-    field, jump = 1, 1
-    for layer in layers:
-        if layer.kind in _MOVING:
-            field += (layer.kernel[0] - 1) * jump
-            jump *= layer.stride
-    return field
+    with_jumps = zip(layers, jumps(layers), strict=True)
+    return 1 + sum((x.kernel[0] - 1) * jump for x, jump in with_jumps if x.kind in _MOVING)
+
+
+def jumps(layers: Sequence[Layer]) -> list[int]:
+    """For each layer, how many rows of the image lie between two adjacent rows that it reads."""
+    strides = (layer.stride if layer.kind in _MOVING else 1 for layer in layers)
+    return list(accumulate(strides, mul, initial=1))[:-1]
 
 
 def measure_patches(chain: Chain, layers: int, patches: int) -> Patched:
@@ -59,26 +62,18 @@ def measure_patches(chain: Chain, layers: int, patches: int) -> Patched:
     side = stage[-1].shape_out[0]
     if side % patches:
         raise ValueError(f"{chain.name}: {side} rows cannot be cut into {patches} equal parts")
-    whole = size_of(Chain(chain.name, chain.image, chain.layers[:layers])).macs
+    whole = sum(map(macs_of, stage))
     rows = side // patches
     inner = clipped = 0
     spans = [(i * rows, (i + 1) * rows) for i in range(patches)]
     for step in reversed(stage):
-        pixel_macs = _macs_of_pixel(step)
-        inner += pixel_macs * (patches * rows) ** 2
-        clipped += pixel_macs * sum(last - first for first, last in spans) ** 2
+        macs, pixels = macs_of(step), step.made[0] * step.made[1]
+        inner += macs * (patches * rows) ** 2 // pixels
+        clipped += macs * sum(last - first for first, last in spans) ** 2 // pixels
         if step.layer.kind in _MOVING:
             rows = (rows - 1) * step.layer.stride + step.layer.kernel[0]
             spans = [_operand_rows(step, *span) for span in spans]
     return Patched(rows, whole, inner, clipped)
-
-
-def _macs_of_pixel(step: Step) -> int:
-    """Multiplications for one pixel of a layer's result."""
-    layer = step.layer
-    if layer.kind != "conv":
-        return 0
-    return math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
 
 
 def _operand_rows(step: Step, first: int, last: int) -> tuple[int, int]:
@@ -92,7 +87,7 @@ def _operand_rows(step: Step, first: int, last: int) -> tuple[int, int]:
 def removable_blocks(chain: Chain, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Yield the first and last layer of each block between layers `first` and `last` that has a
     skip without projection around it. If such a block is removed, the channels still match."""
-    for end, layer in enumerate(chain.layers[:last]):
-        start = end + 1 - layer.skip
-        if layer.skip and start >= first and not steps(chain)[end].is_projected:
+    for end, step in enumerate(steps(chain)[:last]):
+        start = end + 1 - step.layer.skip
+        if step.layer.skip and start >= first and not step.is_projected:
             yield start, end

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tflm_planner.codesign.chains.chain import Chain, steps
+from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.receptive_field import (
     Patched,
+    jumps,
     measure_patches,
     receptive_field,
     removable_blocks,
@@ -115,12 +116,12 @@ def _additions(chain: Chain, first: int, lacks_field: bool) -> Iterator[_Change]
     jump of the layer first. Then it is the receptive field won per multiplication if the field is
     still too small, else the multiplications."""
     macs, field = size_of(chain).macs, receptive_field(chain.layers)
-    jumps = _jumps(chain)
+    jump = jumps(chain.layers)
 
     def change(words: str, changed: Chain, place: int) -> _Change:
         cost = size_of(changed).macs - macs
         won = receptive_field(changed.layers) - field
-        return _Change(words, changed, first, (jumps[place], won / cost if lacks_field else cost))
+        return _Change(words, changed, first, (jump[place], won / cost if lacks_field else cost))
 
     for place, layer in enumerate(chain.layers):
         larger = [side for side in _WINDOWS if side > layer.kernel[0] > 1]
@@ -139,8 +140,3 @@ def _with_window(chain: Chain, place: int, side: int) -> Chain:
     layers = list(chain.layers)
     layers[place] = replace(layers[place], kernel=(side, side))
     return replace(chain, layers=tuple(layers))
-
-
-def _jumps(chain: Chain) -> list[int]:
-    """For each layer, how many rows of the image lie between two adjacent rows that it reads."""
-    return [chain.image[0] // max(step.shape_in[0], 1) for step in steps(chain)]

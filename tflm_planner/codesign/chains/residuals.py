@@ -81,7 +81,7 @@ def redistribute(linear: Chain, original: Chain) -> Chain:
         places = [p for p, n in enumerate(now) if n == number]
         if any(_is_concat(layers[p]) for p in places):
             continue
-        goal = sum(map(_weights, original_layers))
+        goal = sum(layer.weights for layer in original_layers if layer.kind == "conv")
         convolutions = [p for p in places if layers[p].kind == "conv"]
         width = _uniform_width([layers[p] for p in convolutions], goal)
         for place in convolutions[:-1]:
@@ -222,14 +222,6 @@ def _levels(chain: Chain) -> list[int]:
 
 def _is_concat(layer: Layer) -> bool:
     return layer.skip > 0 and layer.join == "concat"
-
-
-def _weights(layer: Layer) -> int:
-    """Number of weights of a convolution, without those of a projection on its skip; 0 for other
-    layers."""
-    if layer.kind != "conv":
-        return 0
-    return math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
 
 
 def _uniform_width(convolutions: Sequence[Layer], goal: int) -> int:

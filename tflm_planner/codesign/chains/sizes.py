@@ -33,30 +33,29 @@ class Size:
 
 def size_of(chain: Chain) -> Size:
     """The multiply-accumulates and parameters of a chain."""
-    macs = weights = biases = 0
-    for layer, shape in _products(chain):
-        kernel_weights = (
-            math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
-        )
-        macs += kernel_weights * shape[0] * shape[1]
-        weights += kernel_weights
-        biases += layer.channels_out
-    return Size(macs, weights + biases, weights + 4 * biases)
+    chain_steps = steps(chain)
+    layers = [layer for step in chain_steps for layer, _ in _products(step)]
+    weights = sum(layer.weights for layer in layers)
+    biases = sum(layer.channels_out for layer in layers)
+    return Size(sum(map(macs_of, chain_steps)), weights + biases, weights + 4 * biases)
 
 
-def _products(chain: Chain) -> Iterator[tuple[Layer, Shape]]:
-    """Yield every layer that multiplies and the shape of its result: convolutions, dense layers,
-    norms, and the convolutions on skips."""
-    for step in steps(chain):
-        if step.layer.kind in ("conv", "dense"):
-            yield step.layer, step.made
-        elif step.layer.kind == "norm":
-            width = step.shape_in[2]
-            yield depthwise((1, 1), 1, width), step.made
-        if step.is_projected:
-            yield projection(step), step.made
-        if step.is_late:
-            yield from ((p.layer, p.shape) for p in reshaping(step) if p.layer is not None)
+def macs_of(step: Step) -> int:
+    """The multiply-accumulates of a layer and of what is on the skip that ends there."""
+    return sum(layer.weights * shape[0] * shape[1] for layer, shape in _products(step))
+
+
+def _products(step: Step) -> Iterator[tuple[Layer, Shape]]:
+    """Yield what multiplies and the shape of its result: the layer, if it is a convolution, a dense
+    layer or a norm, and the convolutions on its skip."""
+    if step.layer.kind in ("conv", "dense"):
+        yield step.layer, step.made
+    elif step.layer.kind == "norm":
+        yield depthwise((1, 1), 1, step.shape_in[2]), step.made
+    if step.is_projected:
+        yield projection(step), step.made
+    if step.is_late:
+        yield from ((p.layer, p.shape) for p in reshaping(step) if p.layer is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,15 +101,26 @@ def fit(
         may_need_more(figure.bound) for figure in figures
     )
     too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].ruled_out_by_flash)
-    notes = (*outcomes.stop.notes, *too_heavy, *doubts, *_refusals(outcomes.refused))
+    refused = (f"refused: {words}" for words in _with_names(outcomes.refused, ", "))
+    remarks = _with_names(_names_by_note(variants), ": ")
+    notes = (*outcomes.stop.notes, *too_heavy, *doubts, *remarks, *refused)
     return Fits(family, limits, len(variants), rungs, figures, notes)
 
 
-def _refusals(refused: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield a note for each error, with the first of the variants that it concerns."""
-    for error, names in sorted(refused.items()):
-        more = f" and {len(names) - 1} more" if names[1:] else ""
-        yield f"refused: {names[0]}{more}, {error}"
+def _names_by_note(variants: Sequence[Variant]) -> dict[str, list[str]]:
+    """For each note of a variant, the names of the variants that have it."""
+    names: dict[str, list[str]] = {}
+    for variant in variants:
+        for note in variant.notes:
+            names.setdefault(note, []).append(variant.name)
+    return names
+
+
+def _with_names(names: Mapping[str, Sequence[str]], between: str) -> Iterator[str]:
+    """Yield each text (an error, a note) after the first of the variants that it concerns."""
+    for text, concerned in sorted(names.items()):
+        more = f" and {len(concerned) - 1} more" if concerned[1:] else ""
+        yield f"{concerned[0]}{more}{between}{text}"
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Makes variants of a user's network by a function `file.py:function` that makes a Keras model.
 
     function(resolution, width, depth) --> Keras model --converter--> int8 model
+                                       without skips: --chain--> plain chain --build--> int8 model
 
 It needs TensorFlow, if nothing else is given that converts.
 """
@@ -9,18 +10,22 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from tflm_planner.codesign.chains.families import Grid
+from tflm_planner.codesign.chains.residuals import plain
 from tflm_planner.codesign.chains.sizes import Floors, Size
-from tflm_planner.codesign.fitting.variants import Variant
+from tflm_planner.codesign.fitting.variants import Variant, variant_of_chain
 from tflm_planner.codesign.keras_models import Convert, keras_converter
+from tflm_planner.codesign.networks.chain_of_model import chain_of
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
-from tflm_planner.support.errors import UsageError
+from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.target import Target
 
 MakeKeras = Callable[[int, float, int], Any]
@@ -36,40 +41,54 @@ def user_variants(
     """All variants that a user's function makes, sorted by multiplications, most first. convert:
     turns what the function returns into the file of an int8 model; default is TensorFlow's
     converter. Raises UsageError if file, function, TensorFlow or resolutions are missing, or if the
-    function fails."""
+    function fails; ModelError if skips are to be removed from a model that no chain holds."""
     if not grid.resolutions:
         raise UsageError("--build: say what the function is called with; add --resolutions 96,128")
     convert = convert or keras_converter()
     function = _function(spec)
     name = Path(spec.rpartition(":")[0]).stem
     variants: list[Variant] = []
-    for depth in grid.depths or (0,):
-        for resolution in grid.resolutions:
-            for width in grid.widths or (1.0,):
-                label = f"{name}_{width:g}_{resolution}" + f"_d{depth}" * bool(depth)
-                on_progress(f"building {label}")
-                try:
-                    data = convert(function(resolution, width, depth))
-                except Exception as error:  # whatever a user's code raises
-                    raise UsageError(
-                        f"{spec} fails for resolution {resolution}, width {width:g}, depth "
-                        f"{depth}: {type(error).__name__}: {error}"
-                    ) from error
-                model = read_model(data)
-                size = Size(latency_of(model, target).total.macs, *_parameters(model))
-                make = partial(bytes, data)  # the file is made already
-                variants.append(
-                    Variant(
-                        name=label,
-                        resolution=resolution,
-                        width=width,
-                        depth=depth,
-                        size=size,
-                        floors=floors_of_model(model),
-                        make=make,
-                    )
-                )
+    for depth, resolution, width in product(
+        grid.depths or (0,), grid.resolutions, grid.widths or (1.0,)
+    ):
+        label = f"{name}_{width:g}_{resolution}" + f"_d{depth}" * bool(depth)
+        on_progress(f"building {label}")
+        try:
+            data = convert(function(resolution, width, depth))
+        except Exception as error:  # whatever a user's code raises
+            raise UsageError(
+                f"{spec} fails for resolution {resolution}, width {width:g}, depth {depth}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        model = read_model(data)
+        variant = Variant(
+            name=label,
+            resolution=resolution,
+            width=width,
+            depth=depth,
+            size=Size(latency_of(model, target).total.macs, *_parameters(model)),
+            floors=floors_of_model(model),
+            make=partial(bytes, data),  # the file is made already
+        )
+        variants.append(_without_skips(variant, model) if grid.plain else variant)
     return sorted(variants, key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
+
+
+def _without_skips(variant: Variant, model: Model) -> Variant:
+    """The variant without the skips of its model; itself if there are none. Raises ModelError if no
+    chain holds the model, or if its widths cannot be redistributed."""
+    try:
+        read = chain_of(model, variant.name)
+        chain = plain(read.chain)
+    except (ModelError, ValueError) as error:
+        raise ModelError(
+            f"--plain cannot take the skips out of {variant.name}: {error}; without --plain it is "
+            "fitted as it is"
+        ) from error
+    if chain is read.chain:
+        return variant
+    point = (variant.resolution, variant.width, variant.depth)
+    return replace(variant_of_chain(chain, *point), notes=read.notes)
 
 
 def floors_of_model(model: Model) -> Floors:

@@ -22,7 +22,8 @@ from tflm_planner.tflm.target import Target
 @dataclass(frozen=True)
 class Variant:
     """A network of a family. depth: 0 if it does not vary. floors: lower bounds of the head. make:
-    makes the file of its model."""
+    makes the file of its model. notes: what it has otherwise than the user's model that it was made
+    of."""
 
     name: str
     resolution: int
@@ -31,6 +32,7 @@ class Variant:
     size: Size
     floors: Floors
     make: Callable[[], bytes]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,15 +93,19 @@ def variants_of(family: str, grid: Grid) -> list[Variant]:
         raise UsageError(f"family {family!r} is unknown; choose from {', '.join(FAMILIES)}")
     by_network: dict[Chain, Variant] = {}  # different widths may round to the same network
     for resolution, width, depth, chain in variants(FAMILIES[family], grid):
-        variant = Variant(
-            name=chain.name,
-            resolution=resolution,
-            width=width,
-            depth=depth,
-            size=size_of(chain),
-            floors=floors_of(chain),
-            make=partial(build, chain),
-        )
         network = Chain("", chain.image, chain.layers)
-        by_network.setdefault(network, variant)
+        by_network.setdefault(network, variant_of_chain(chain, resolution, width, depth))
     return sorted(by_network.values(), key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
+
+
+def variant_of_chain(chain: Chain, resolution: int, width: float, depth: int) -> Variant:
+    """The variant that a chain is."""
+    return Variant(
+        name=chain.name,
+        resolution=resolution,
+        width=width,
+        depth=depth,
+        size=size_of(chain),
+        floors=floors_of(chain),
+        make=partial(build, chain),
+    )

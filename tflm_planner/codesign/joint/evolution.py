@@ -122,27 +122,39 @@ def search(
 ) -> SearchHistory:
     """Draw, judge and score networks until as many were drawn, or scored, as `options` allows."""
     random = np.random.default_rng(options.seed)
-    history, accuracies = SearchHistory(), dict[Genes, DrawnNetwork]()
+    history, first_drawn = SearchHistory(), dict[Genes, DrawnNetwork]()
     while len(history.candidates) < options.drawn:
         number = min(options.batch, options.drawn - len(history.candidates))
         parents = [c.genes for c in _distinct(history)][: options.parents]
-        children = list(_children(judging.space, parents, accuracies, number, options, random))
+        children = list(_children(judging.space, parents, first_drawn, number, options, random))
         for genes, verdict in zip(children, judging.verdicts(children), strict=True):
-            known = accuracies.get(genes)
+            known = first_drawn.get(genes)
             history.duplicates += known is not None
             accuracy = known.accuracy if known is not None else None
             if known is None and verdict.fits:
                 accuracy = score(genes)
             candidate = DrawnNetwork(genes, verdict, accuracy)
             history.candidates.append(candidate)
-            accuracies.setdefault(genes, candidate)
-            scored = sum(c.accuracy is not None for c in accuracies.values())
+            first_drawn.setdefault(genes, candidate)
+            scored = sum(c.accuracy is not None for c in first_drawn.values())
             if options.scored is not None and scored >= options.scored:
                 return history
-        best = history.scored[:1]
-        words = f"best {best[0].accuracy:.3f}" if best else "none fits yet"
-        on_progress(f"{len(history.candidates)} of {options.drawn} networks drawn: {words}")
+        on_progress(_line_of(history, options.drawn))
     return history
+
+
+def _line_of(history: SearchHistory, drawn: int) -> str:
+    """A line of progress: how many networks were drawn and fit, the best accuracy, and how many
+    each test rejected. drawn: how many are to be drawn."""
+    tests, scored = history.tests(), history.scored
+    fitting = sum(number for (fits, _), number in tests.items() if fits)
+    parts = [f"{len(history.candidates)} of {drawn} networks drawn, {fitting} fit"]
+    if scored:
+        parts.append(f"best {scored[0].accuracy:.3f}")
+    rejected = [f"{n} by {test}" for (fits, test), n in sorted(tests.items()) if not fits]
+    if rejected:
+        parts.append(f"rejected {', '.join(rejected)}")
+    return "; ".join(parts)
 
 
 def _distinct(history: SearchHistory) -> Iterator[DrawnNetwork]:

@@ -89,13 +89,13 @@ class FitQuestion:
 
 @dataclass(frozen=True)
 class _Schedule:
-    """A schedule of a network. by: the kind of schedule. arena, file_bytes: bytes. is_quick:
+    """A schedule of a network. by: the kind of schedule. arena, file_bytes: bytes. is_in_time:
     whether it stays within the allowed instructions."""
 
     by: Test
     arena: int
     file_bytes: int
-    is_quick: bool
+    is_in_time: bool
 
 
 def judge(question: FitQuestion) -> MemoryVerdict:
@@ -106,15 +106,15 @@ def judge(question: FitQuestion) -> MemoryVerdict:
     if bound is not None and not limits.exact:
         return MemoryVerdict(False, bound, macs, counted)
     data = build(chain)
-    is_quick = limits.instructions is None or _instructions(data, limits) <= limits.instructions
-    if bound is None and not is_quick:
+    is_in_time = limits.instructions is None or _instructions(data, limits) <= limits.instructions
+    if bound is None and not is_in_time:
         bound = "time"
         if not limits.exact:
             return MemoryVerdict(False, bound, macs, counted)
-    found = _schedule(data, limits, is_quick=is_quick)
+    found = _schedule(data, limits, is_in_time=is_in_time)
     if bound is None and limits.flash is not None and found.file_bytes > limits.flash:
         bound = "flash"
-    if bound is None and not found.is_quick:
+    if bound is None and not found.is_in_time:
         bound = "time"
     fits = bound is None and found.arena <= limits.arena
     return MemoryVerdict(fits, bound or found.by, macs, counted, found.arena, found.file_bytes)
@@ -134,13 +134,13 @@ def _instructions(data: bytes, limits: BoardLimits) -> int:
     return latency_of(read_model(data), limits.target).instructions
 
 
-def _schedule(data: bytes, limits: BoardLimits, *, is_quick: bool) -> _Schedule:
+def _schedule(data: bytes, limits: BoardLimits, *, is_in_time: bool) -> _Schedule:
     """The first schedule that fits: TFLM's own, then the planned one, then one in tiles. If none
-    fits, the last one that was made. is_quick: whether the network without tiles stays within the
+    fits, the last one that was made. is_in_time: whether the network without tiles stays within the
     allowed instructions."""
     arena = arena_in(data, limits.target)[1].arena
     if arena <= limits.arena and not limits.exact:
-        return _Schedule("stock", arena, len(data), is_quick)
+        return _Schedule("stock", arena, len(data), is_in_time)
     planned = _planned("plan", data, limits)
     if planned.arena <= limits.arena or limits.tiles is None:
         return planned
@@ -153,8 +153,8 @@ def _planned(by: Test, data: bytes, limits: BoardLimits) -> _Schedule:
     options = PlanOptions(memory, tiles, given_arena_limit=limits.arena, verify=None)
     file: PlannedFile = PlanningSession(data, Stop(), silent).plan(options).file
     most = limits.instructions
-    is_quick = most is None or file.instructions(limits.target) <= most
-    return _Schedule(by, file.inspection.arena.arena, len(file.data), is_quick)
+    is_in_time = most is None or file.instructions(limits.target) <= most
+    return _Schedule(by, file.inspection.arena.arena, len(file.data), is_in_time)
 
 
 def counted_activations(chain: Chain) -> int:

@@ -18,8 +18,9 @@ from tflm_planner.codesign.networks.build import build_traced
 from tflm_planner.codesign.networks.folding import running
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection.inspect_model import Inspection, inspect_model
-from tflm_planner.pipeline.options import MemoryOptions, PlanOptions
+from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
 from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -104,12 +105,15 @@ def stock_memory(chain: Chain, target: Target) -> ChainMemory:
     return _memory(inspect_model(read_model(data), kernels_of(target)), data, layers)
 
 
-def planned_memory(chain: Chain, target: Target) -> ChainMemory:
-    """The memory with the planner's operator order and offsets."""
+def planned_memory(
+    chain: Chain, target: Target, tiles: TilePermission | None = None
+) -> ChainMemory:
+    """The memory with the planner's operator order and offsets, and with the tiles that are
+    permitted. Where tiles are at the peak, it is of all layers."""
     data, layers = build_traced(running(chain))
     memory = MemoryOptions(kernels=kernels_of(target))
-    planning = PlanningSession(data, Stop(), lambda _: None)
-    planned = planning.plan(PlanOptions(memory, verify=None)).file
+    planning = PlanningSession(data, Stop(), silent)
+    planned = planning.plan(PlanOptions(memory, tiles, verify=None)).file
     return _memory(planned.inspection, data, layers)
 
 

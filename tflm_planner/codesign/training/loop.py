@@ -37,6 +37,8 @@ _STEPS = 0.5, 0.75
 CIFAR-10."""
 _LEAST_STEPS = 20
 """Warm-up steps, in which the learning rate rises."""
+_WITHIN_EPOCH = ", batch "
+"""What lines of progress within an epoch have, and others have not."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +191,20 @@ def _train_epoch(
 def batches_done(recipe: Recipe, epoch: int, images: int, losses: Sequence[float]) -> str:
     """The line of progress within an epoch of so many images. losses: of the batches done."""
     return (
-        f"epoch {epoch + 1} of {recipe.epochs}, batch {len(losses)} of "
+        f"epoch {epoch + 1} of {recipe.epochs}{_WITHIN_EPOCH}{len(losses)} of "
         f"{math.ceil(images / recipe.batch)}: loss {np.mean(losses):.3f}"
     )
+
+
+def epochs_only(say: Progress) -> Progress:
+    """Progress without the lines within an epoch, for output that is kept, as that of a
+    notebook."""
+
+    def say_of_epochs(words: str) -> None:
+        if _WITHIN_EPOCH not in words:
+            say(words)
+
+    return say_of_epochs
 
 
 def batches(data: DataSet, recipe: Recipe, epoch: int) -> Iterator[tuple[Array, Array]]:

@@ -28,11 +28,13 @@ from tflm_planner.support.progress import Progress, silent
 CALIBRATION = 200
 """Number of images from which ranges are calibrated."""
 _JUDGES = 1000
-"""Number of training images on which fine-tuning must not lose accuracy, and how much is a loss."""
+"""Number of training images on which fine-tuning must not lose accuracy."""
 _LOSS = 0.01
+"""How much accuracy it must lose there to be done again: a point, or ten of these images."""
 _RATES = 1, 0.1, 0.01
 """Factors of the rates that are tried."""
 FINE_TUNING = Recipe(epochs=1, rate=0.002, smoothing=0.0)
+"""How the networks of docs/training.md are trained further in int8."""
 
 
 @dataclass(frozen=True)

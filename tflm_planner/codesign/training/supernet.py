@@ -33,8 +33,6 @@ from tflm_planner.support.progress import Progress, Seldom, silent
 
 ESTIMATION = 256
 """Number of images from which means and variances of a member are estimated."""
-
-
 _LARGEST = Recipe(epochs=4, shift=1)
 _ELASTIC = Recipe(epochs=4, rate=0.05, shift=1)
 
