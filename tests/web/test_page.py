@@ -135,6 +135,18 @@ def test_another_board_has_its_own_figures(desk: Any) -> None:
     desk.select_option("#board", "nano33ble")
 
 
+def test_why_a_figure_is_not_to_the_byte_is_said(desk: Any) -> None:
+    """Beside the verdict, and of the signs in the table below it."""
+    _give(desk, CNN)
+    assert desk.is_hidden("#doubt")
+    assert " ~\u00a0is about: " in desk.inner_text("#signs")
+    desk.select_option("#board", "esp32s3")
+    desk.wait_for_function("document.getElementById('verdict').textContent.includes('about')")
+    assert "the release of ESP-NN is not named" in desk.inner_text("#doubt")
+    desk.select_option("#board", "nano33ble")
+    desk.wait_for_function("document.getElementById('doubt').hidden")
+
+
 def test_what_is_about_is_not_said_to_be_too_much_for_sure(desk: Any, tmp_path: Path) -> None:
     path = tmp_path / "mystery.tflite"
     path.write_bytes(mystery(3 << 10))
