@@ -1,4 +1,4 @@
-"""The commands of docs/first-hour.md, one after the other in one folder, as typed by a newcomer."""
+"""The path of a newcomer: the README's picture, and the commands of docs/first-hour.md in a row."""
 
 from __future__ import annotations
 
@@ -37,3 +37,17 @@ def test_each_command_ends_as_the_page_says(tmp_path: Path, monkeypatch, capsys)
         done = Run(words, capsys)
         assert done.code == EXPECTED.get(words[0], 0), done.out + done.err
     assert (tmp_path / "vww" / "vww_arena.h").exists()
+
+
+@needs_tflm
+@pytest.mark.long
+@pytest.mark.slow
+def test_the_picture_of_the_readme_is_what_its_command_draws(
+    tmp_path: Path, monkeypatch, capsys
+) -> None:
+    shutil.copy(published_path("vww_96_int8"), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert "`tflm-plan vww_96_int8.tflite`" in (ROOT / "README.md").read_text("utf-8")
+    assert Run(["vww_96_int8.tflite", "--report", "drawn.svg"], capsys).code == 0
+    shown = (ROOT / "docs" / "before_after.svg").read_text("utf-8")
+    assert (tmp_path / "drawn.svg").read_text("utf-8") == shown
