@@ -77,8 +77,8 @@ function showVerdict() {
   const board = current();
   const verdict = $("verdict");
   if (board.arena === null) {
-    verdict.replaceChildren(`${board.board}: `, made("span", { className: "bad" }, "cannot run"));
-    $("summary").textContent = board.remark;
+    verdict.replaceChildren(made("span", { className: "bad" }, "cannot run"));
+    $("summary").textContent = `${state.model.name} on ${board.board}: ${board.remark.replace(/^cannot run: /, "")}.`;
     $("doubt").hidden = true;
     return;
   }
@@ -104,7 +104,9 @@ function showSaving() {
   const planned = state.planned[state.board];
   const output = state.model.name.replace(/\.[^.]*$/, "") + "_small.tflite";
   $("command").textContent = `tflm-plan ${quoted(state.model.name)} ${quoted(output)} --target ${state.board}`;
-  if (board.arena === null) $("saving").textContent = "The model cannot run there as it is.";
+  // The command would refuse the model, too.
+  $("command").parentElement.hidden = $("searching").hidden = board.arena === null;
+  if (board.arena === null) $("saving").textContent = "First the model must be one that runs there.";
   else if (!planned) $("saving").textContent = "Looking for an order and a plan ...";
   else if (planned.error) $("saving").textContent = planned.error;
   else if (planned.arena >= board.arena) $("saving").textContent = "Order and plan alone save nothing here: the memory is packed as tightly as this order needs.";
@@ -140,7 +142,7 @@ function showBoards() {
         made("td", {}, button),
         cell(bytes(board.sram)),
         cell(figure(board)),
-        cell(planned ? figure(planned) : "..."),
+        cell(board.arena === null ? "-" : planned ? figure(planned) : "..."),
         made("td", { className: later ? "good" : style, title: board.remark || board.warnings.join("; ") }, later ? "fits planned" : words),
       );
       if (board.id === state.board) row.setAttribute("aria-current", "true");
