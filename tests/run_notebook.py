@@ -14,6 +14,8 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
 
 def main() -> None:
     for name in sys.argv[1:]:
@@ -38,6 +40,9 @@ def run(path: Path, *, save: bool) -> None:
             cell.get("metadata", {}).pop("execution", None)
             if cell.cell_type == "code":  # what libraries log belongs to the machine that ran it
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+                for output in cell.outputs:
+                    if "text" in output:  # what a spinner leaves on a terminal
+                        output["text"] = _COLOURS.sub("", output["text"])
         nbformat.write(notebook, path)
 
 

@@ -53,6 +53,10 @@ function fail(words) {
 const shortened = (name) => (name.length <= 60 ? name : `${name.slice(0, 28)} ... ${name.slice(-28)}`);
 const hedge = (bound) => (bound === "at least" || bound === "about" ? `${bound} ` : "");
 const SIGNS = { "at least": "≥\u00a0", about: "~\u00a0" };
+const MEANINGS = {
+  "at least": "nobody has read those kernels, and a board may need more",
+  about: "the release of the kernel library is not known, or what an operator of your own needs, and a board may need more or less",
+};
 
 function kibibytes(n) {
   return n < 10240 ? `${bytes(n)} B` : `${(n / 1024).toFixed(1)} KiB`;
@@ -73,8 +77,9 @@ function showVerdict() {
   const board = current();
   const verdict = $("verdict");
   if (board.arena === null) {
-    verdict.replaceChildren(`${board.board}: `, made("span", { className: "bad" }, "cannot run"));
-    $("summary").textContent = board.remark;
+    verdict.replaceChildren(made("span", { className: "bad" }, "cannot run"));
+    $("summary").textContent = `${state.model.name} on ${board.board}: ${board.remark.replace(/^cannot run: /, "")}.`;
+    $("doubt").hidden = true;
     return;
   }
   const [words, style] = fitting(board.fits);
@@ -83,6 +88,9 @@ function showVerdict() {
   $("summary").textContent =
     `${state.model.name} (a file of ${kibibytes(state.model.bytes)}) on ${board.board}, ` +
     `${kibibytes(board.sram)} of SRAM: ${room(board)}.${flash}`;
+  const doubt = board.warnings[0] ?? MEANINGS[board.bound];
+  $("doubt").textContent = doubt ? `Why not to the byte: ${doubt}.` : "";
+  $("doubt").hidden = !doubt || !hedge(board.bound);
 }
 
 // Where a board may need more, at most so much is left.
@@ -96,7 +104,9 @@ function showSaving() {
   const planned = state.planned[state.board];
   const output = state.model.name.replace(/\.[^.]*$/, "") + "_small.tflite";
   $("command").textContent = `tflm-plan ${quoted(state.model.name)} ${quoted(output)} --target ${state.board}`;
-  if (board.arena === null) $("saving").textContent = "The model cannot run there as it is.";
+  // The command would refuse the model, too.
+  $("command").parentElement.hidden = $("searching").hidden = board.arena === null;
+  if (board.arena === null) $("saving").textContent = "First the model must be one that runs there.";
   else if (!planned) $("saving").textContent = "Looking for an order and a plan ...";
   else if (planned.error) $("saving").textContent = planned.error;
   else if (planned.arena >= board.arena) $("saving").textContent = "Order and plan alone save nothing here: the memory is packed as tightly as this order needs.";
@@ -104,7 +114,7 @@ function showSaving() {
     const saved = board.arena - planned.arena;
     const [words, style] = fitting(plannedFits(board, planned));
     $("saving").replaceChildren(
-      "With operators in the best order and an offline plan: ",
+      "With operators in the best order and an offline plan, at most: ",
       made("b", {}, `${hedge(planned.bound)}${bytes(planned.arena)} B`),
       `, ${hedge(planned.bound) && "about "}${bytes(saved)} B (${Math.round((100 * saved) / board.arena)} %) less, `,
       made("span", { className: style }, words),
@@ -122,28 +132,26 @@ function showBoards() {
     .filter((b) => [b.id, b.board, b.vendor, b.kernels].some((word) => word.toLowerCase().includes(wanted)))
     .map((board) => {
       const planned = state.planned[board.id];
-            const [words, style] = board.arena === null ? ["cannot run", "bad"] : fitting(board.fits);
+      const [words, style] = board.arena === null ? ["cannot run", "bad"] : fitting(board.fits);
       const later = board.fits === false && planned?.arena && plannedFits(board, planned);
       const button = made("button", { type: "button", onclick: () => choose(board.id) }, board.board);
-      const cell = (label, text) => {
-        const made_ = made("td", { className: "n" }, text);
-        made_.dataset.label = label;
-        return made_;
-      };
+      const cell = (text) => made("td", { className: "n" }, text);
       const row = made(
         "tr",
         { onclick: () => choose(board.id) },
         made("td", {}, button),
-        cell("SRAM", bytes(board.sram)),
-        cell("Arena", figure(board)),
-        cell("Planned", planned ? figure(planned) : "..."),
-        made("td", { className: later ? "good" : style, title: board.remark }, later ? "fits planned" : words),
+        cell(bytes(board.sram)),
+        cell(figure(board)),
+        cell(board.arena === null ? "-" : planned ? figure(planned) : "..."),
+        made("td", { className: later ? "good" : style, title: board.remark || board.warnings.join("; ") }, later ? "fits planned" : words),
       );
       if (board.id === state.board) row.setAttribute("aria-current", "true");
       return row;
     });
   const none = made("tr", {}, made("td", { colSpan: 5 }, "No board is like that."));
   $("boards").tBodies[0].replaceChildren(...(rows.length ? rows : [none]));
+  const signs = Object.keys(SIGNS).filter((bound) => state.model.boards.some((board) => board.bound === bound));
+  $("signs").textContent = signs.map((bound) => ` ${SIGNS[bound]}is ${bound}: ${MEANINGS[bound]}.`).join("");
 }
 
 const PARTS = [
@@ -177,7 +185,7 @@ function showBars() {
   $("bars").replaceChildren(
     ...(asIs.error ? [] : [bar("As it is", asIs, full, sram)]),
     ...(planned.error ? [] : [bar("Planned", planned, full, sram)]),
-    made("p", { className: "soft" }, ...keys, made("span", { className: "key" }, `dashed line: SRAM, ${bytes(sram)} B`)),
+    shown.length ? made("p", { className: "soft" }, ...keys, made("span", { className: "key" }, `dashed line: SRAM, ${bytes(sram)} B`)) : "",
   );
 }
 
@@ -224,12 +232,15 @@ function showParts() {
     }
   }
   $("parts").tBodies[0].replaceChildren(...rows);
+  $("parts-missing").textContent = shown.error ?? "";
+  $("parts-missing").hidden = !shown.error;
   const map = shown.map;
   const peaks = map && map.peak !== null ? map.at_peak.slice(0, 8).map(([name, size]) => row(made("td", { title: name }, shortened(name)), size)) : [];
   if (map?.scratch_at_peak) peaks.push(row(made("td", {}, "scratch of the kernel"), map.scratch_at_peak));
   $("peak").textContent = map && map.peak !== null ? `Operator ${map.peak}, ${map.operators[map.peak]}: ${bytes(map.live[map.peak])} B must exist at once.` : "";
   $("tensors").tBodies[0].replaceChildren(...peaks);
-  const notes = [...new Set([...(shown.cannot_run ?? []), ...(shown.notes ?? []), ...(shown.error ? [shown.error] : [])])];
+  $("peak-title").hidden = !peaks.length;
+  const notes = [...new Set([...(shown.cannot_run ?? []), ...(shown.notes ?? [])])];
   $("notes").replaceChildren(...notes.map((note) => made("li", {}, note)));
   $("notes-section").hidden = !notes.length;
 }
@@ -348,8 +359,14 @@ window.addEventListener("resize", () => {
 $("show-as-is").addEventListener("click", () => draw("as_is"));
 $("show-planned").addEventListener("click", () => draw("planned"));
 $("copy").addEventListener("click", async () => {
-  await navigator.clipboard.writeText($("command").textContent);
-  $("copy").textContent = "Copied";
+  try {
+    await navigator.clipboard.writeText($("command").textContent);
+    $("copy").textContent = "Copied";
+  } catch {
+    // No clipboard where the page did not come over https: then the command is marked, to be copied.
+    getSelection().selectAllChildren($("command"));
+    $("copy").textContent = "Marked";
+  }
   setTimeout(() => ($("copy").textContent = "Copy"), 1500);
 });
 

@@ -159,3 +159,9 @@ def test_sizes() -> None:
     for text in ("0", "0.0K", "1.5", "1e9", "-1", ""):
         with pytest.raises(UsageError):
             parse_size(text)
+
+
+def test_numbers_come_back_as_they_were_typed(model: Path, capsys) -> None:
+    """In the commands of the ladder: 240 seconds, not 240.0."""
+    done = Run([model, "--time-limit", "240", "--search", "none", "--no-verify"], capsys)
+    assert "--time-limit 240 " in done.out and "240.0" not in done.out

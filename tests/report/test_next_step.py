@@ -176,6 +176,11 @@ def test_a_smaller_model_is_needed_once_all_was_tried() -> None:
     assert next_line(with_ladder(refused)) == (
         f"no further step is known that would fit: {SMALLER}"
     )
+    hopeless = Rung("lean", 4000, command="lean", remark="cannot fit: the inputs", searched=True)
+    streamed = Rung("rows streamed", 6000, command="stream", searched=True)
+    assert next_line(with_ladder(hopeless, streamed)) == (
+        f"no step below fits; the least is 6,000 B: {SMALLER}"
+    ), "a figure that the ladder does not show"
     bound = replace(tried, searched=False, at_most=True)
     assert next_line(with_ladder(refused, bound)) == "lean   # not tried yet"
 

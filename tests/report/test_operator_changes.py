@@ -141,6 +141,16 @@ def test_of_a_model_in_parts_already_nothing_is_told() -> None:
     assert {change.done for change in operator_changes(parts, parts)} == {""}
 
 
+def test_the_page_says_of_each_operator_something() -> None:
+    """Also of those without a result, or with one whose name others have."""
+    report = api.plan(published("okay_nabu"), None, api.PlanOptions(verify=None)).report
+    page = to_html(report)
+    body = page[page.index("What became of each operator") :]
+    told = re.findall(r'<td class="words">(.*?)</td>', body[: body.index("</table>")])
+    assert len(told) == 55 and "" not in told
+    assert told.count("not followed: it has no result") == 7
+
+
 def test_names_that_are_not_the_only_ones_tell_nothing() -> None:
     before = _map(_step(0, "CONV_2D", "a"), _step(1, "CONV_2D", "a"))
     after = _map(_step(0, "CONV_2D", "a/h0:2"), _step(1, "CONV_2D", "a/h2:4"))

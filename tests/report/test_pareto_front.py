@@ -132,6 +132,28 @@ def test_a_picture_is_sound_and_tells_all(front: ParetoFront) -> None:
     assert all(66 <= x <= 960 for x in lefts)
 
 
+@pytest.mark.parametrize("budget", range(50_000, 104_000, 500))
+def test_the_words_of_the_budget_lie_on_no_others(front: ParetoFront, budget: int) -> None:
+    tree = ElementTree.fromstring(
+        pareto_svg(front, inputs=27_648, arena_limit=budget, title="Arena")
+    )
+    (words,) = (text for text in tree.iter(SVG_TEXT) if text.attrib.get("class") == "cap")
+    for other in tree.iter(SVG_TEXT):
+        if other.attrib.get("class") in ("lab", "was", "now", "far"):
+            (a, b, y), (c, d, z) = _span(words), _span(other)
+            assert abs(y - z) > 12 or b < c or d < a, other.text
+
+
+SVG_TEXT = "{http://www.w3.org/2000/svg}text"
+
+
+def _span(text: ElementTree.Element) -> tuple[float, float, float]:
+    """From where to where words reach, and their base line; characters of 6.5 pixels."""
+    x, wide = float(text.attrib["x"]), 6.5 * len(text.text or "")
+    left = x - wide if text.attrib.get("text-anchor") == "end" else x
+    return left, left + wide, float(text.attrib["y"])
+
+
 @pytest.mark.parametrize("kept", [1, 2, 3, 6])
 def test_any_part_of_it_can_be_drawn(front: ParetoFront, kept: int) -> None:
     for allowed in (1.0, 1.1, 40.0):

@@ -280,6 +280,18 @@ def test_arenas_are_drawn_on_one_scale(limit: Limit | None) -> None:
     drawn.encode("utf-8")
 
 
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.5, 0.6, 0.95, 1])
+@pytest.mark.parametrize("width", [360, 1000])
+def test_the_words_of_a_limit_stay_in_the_drawing(width: int, share: float) -> None:
+    arena = Arena(900_000, 100_000, {}, 0, 0, 0, 0, 1_000_000, 15, (), ())
+    limit = Limit(int(share * 1_000_000), "of SRAM")
+    drawn = arena_svg([ArenaBar("before", arena)], title="t", limit=limit, width=width)
+    (words,) = ElementTree.fromstring(drawn).findall(f"{SVG}text[@class='limitt']")
+    x, wide = float(words.attrib["x"]), 6.6 * len(words.text or "")
+    left = x - wide if words.attrib.get("text-anchor") == "end" else x
+    assert left >= 0 and left + wide <= width
+
+
 def test_empty_maps_can_be_drawn() -> None:
     empty = MemoryMap((), (), 0)
     ElementTree.fromstring(memory_map_svg(empty, title=""))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import CNN, published_path
+from tests.conftest import CNN, ROOT, published_path
 from tests.models.small import mystery
 from tests.web.browsing import watched
 from tflm_planner.model.edit import add_metadata
@@ -135,6 +135,18 @@ def test_another_board_has_its_own_figures(desk: Any) -> None:
     desk.select_option("#board", "nano33ble")
 
 
+def test_why_a_figure_is_not_to_the_byte_is_said(desk: Any) -> None:
+    """Beside the verdict, and of the signs in the table below it."""
+    _give(desk, CNN)
+    assert desk.is_hidden("#doubt")
+    assert " ~\u00a0is about: " in desk.inner_text("#signs")
+    desk.select_option("#board", "esp32s3")
+    desk.wait_for_function("document.getElementById('verdict').textContent.includes('about')")
+    assert "the release of ESP-NN is not named" in desk.inner_text("#doubt")
+    desk.select_option("#board", "nano33ble")
+    desk.wait_for_function("document.getElementById('doubt').hidden")
+
+
 def test_what_is_about_is_not_said_to_be_too_much_for_sure(desk: Any, tmp_path: Path) -> None:
     path = tmp_path / "mystery.tflite"
     path.write_bytes(mystery(3 << 10))
@@ -145,6 +157,20 @@ def test_what_is_about_is_not_said_to_be_too_much_for_sure(desk: Any, tmp_path: 
     assert "not known to fit" in desk.inner_text("#verdict")
     assert re.search(r"SRAM: about [\d,]+ B too many", desk.inner_text("#summary"))
     desk.select_option("#board", "nano33ble")
+
+
+def test_what_cannot_run_gets_a_reason_and_no_command(desk: Any) -> None:
+    _give(desk, ROOT / "tests" / "data" / "cases" / "f02_hybrid.tflite")
+    assert desk.inner_text("#verdict") == "cannot run"
+    assert "the model is hybrid" in desk.inner_text("#summary")
+    assert not desk.is_visible("#command") and not desk.is_visible("#copy")
+    assert desk.inner_text("#boards tr[aria-current=true]").split("\t")[2:] == [
+        "-",
+        "-",
+        "cannot run",
+    ]
+    _give(desk, CNN)
+    assert desk.is_visible("#command")
 
 
 def test_a_damaged_file_is_refused_and_the_next_one_works(desk: Any, tmp_path: Path) -> None:

@@ -117,12 +117,24 @@ def test_after_lies_below_before_on_a_phone(shown: Any) -> None:
     assert page.locator(".readout:visible").count() == 1
     page.set_viewport_size(DESK)
     before, after = (p.bounding_box() for p in page.locator(".desk .plot").all())
-    assert before["y"] == after["y"] and page.locator(".phone").is_hidden()
+    assert before["y"] == after["y"] and page.locator(".phone:visible").count() == 0
+
+
+def test_the_arenas_are_seen_whole_on_a_phone(shown: Any) -> None:
+    """All words of the bars, the limit's among them, without scrolling to the side."""
+    page, _ = shown
+    page.set_viewport_size(PHONE)
+    assert page.locator("svg.tfa:visible").count() == 1
+    for words in page.locator("svg.tfa:visible text").all():
+        box = words.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
 
 
 def test_what_became_of_an_operator_is_read_on_a_phone(shown: Any) -> None:
     page, _ = shown
     page.set_viewport_size(PHONE)
+    table = page.locator(".wide:has(table.changes)")
+    assert table.locator("td.words").first.evaluate("e => e.offsetWidth") in (0, *range(200, 390))
     page.locator("details:has(table.changes)").evaluate_all("all => all.map(d => d.open = true)")
     for words in page.locator("table.changes td:last-child").all()[:12]:
         box = words.bounding_box()

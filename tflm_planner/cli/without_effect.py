@@ -93,5 +93,10 @@ def given_words(without: Collection[str]) -> tuple[str, ...]:
         is_option = parameter.param_type_name == "option"
         for one in values:
             words += [parameter.opts[0]] * is_option
-            words += [] if getattr(parameter, "is_flag", False) else [str(one)]
+            words += [] if getattr(parameter, "is_flag", False) else [_word(one)]
     return tuple(words)
+
+
+def _word(value: object) -> str:
+    """A value as somebody types it: 240 seconds, not 240.0."""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -57,6 +57,8 @@ from tflm_planner.tflm.arena.uncertainty import may_need_more
 
 _NAME = 160
 _OVER_TIME = "Tensors and scratch over time"
+_PHONE = 360
+"""Pixels of a phone's screen that a drawing has."""
 _LISTED = 20
 """How many tensors at the peak are listed."""
 
@@ -85,6 +87,7 @@ def to_html(report: Report) -> str:
         about=", ".join(filter(None, [" → ".join(paths), by, report.made])),
         report=report,
         arenas=_arenas(report),
+        narrow_arenas=_arenas(report, _PHONE),
         before_after=Markup(before_after_svg(*maps, title=_OVER_TIME)),
         before_above_after=Markup(before_above_after_svg(*maps, title=_OVER_TIME)),
         fit=verdict_line(report),
@@ -107,12 +110,12 @@ def to_html(report: Report) -> str:
     )
 
 
-def _arenas(report: Report) -> Markup:
-    """A drawing of the parts of both arenas, with their limit."""
+def _arenas(report: Report, width: int = 1000) -> Markup:
+    """A drawing of the parts of both arenas, with their limit. width: in pixels."""
     bars = [ArenaBar("before", report.before.arena), ArenaBar("after", report.after.arena)]
     size, is_board = report.arena_limit, report.budget is None
     limit = Limit(size, "of SRAM" if is_board else "allowed") if size else None
-    return Markup(arena_svg(bars, title=f"Arena on {report.target}", limit=limit))
+    return Markup(arena_svg(bars, title=f"Arena on {report.target}", limit=limit, width=width))
 
 
 def _checks(report: Report) -> Iterator[tuple[str, str]]:
@@ -259,7 +262,7 @@ def _changes(report: Report) -> Table:
                 f"{100 * change.before.live_bytes / most:.1f}",
                 "" if change.live_after is None else f"{change.live_after:,}",
                 f"{min(100, 100 * (change.live_after or 0) / most):.1f}",
-                change.done or change.why,
+                change.done or change.why or _unfollowed(change.before.name),
             ),
             "kept" * bool(change.done),
         )
@@ -276,6 +279,11 @@ def _changes(report: Report) -> Table:
         Column("what became of it, or why not", "words"),
     )
     return Table(columns, rows, "long changes")
+
+
+def _unfollowed(name: str) -> str:
+    """Why nothing is said of an operator, which is matched by its first result's name."""
+    return f"not followed: {'others have the name of its result' if name else 'it has no result'}"
 
 
 def _operators(word: str, memory_map: MemoryMap) -> tuple[str, Table]:

@@ -101,7 +101,7 @@ def arena_svg(
         body += _segments(sizes, colours, top, wide / scale)
     bottom = _TOP + len(bars) * _ROW - _ROW + _BAR
     if limit:
-        body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom)
+        body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom, width)
     legend, height = _legend(colours, bottom + 30, width)
     sizes = ", ".join(f"{bar.caption} {figure(bar.arena.arena, bar.arena.bound)}" for bar in bars)
     return shapes.drawing("tfa", (width, height), f"{title}: {sizes}", _STYLE, [*body, *legend])
@@ -136,14 +136,16 @@ def _segments(
         start += size
 
 
-def _limit_line(limit: Limit, x: float, bottom: float) -> Iterator[Element]:
-    """Yield a line at the limit and its label."""
+def _limit_line(limit: Limit, x: float, bottom: float, width: int) -> Iterator[Element]:
+    """Yield a line at the limit, and its label: on its left, on its right, or where there is
+    room for it, at the right edge of the drawing."""
     yield shapes.line("limit", x, _TOP - 26, x, bottom + 4)
     words = f"{human_size(limit.size)} {limit.words}"
-    near_left = x < 10 * shapes.CHARACTER * len(words) * 1.4
-    yield shapes.text(
-        x + (8 if near_left else -8), 30 + 28, words, "limitt", "start" if near_left else "end"
-    )
+    wide = 14 * shapes.CHARACTER * len(words)
+    place = (x - 8, "end") if x >= wide else (x + 8, "start")
+    if place[1] == "start" and x + 8 + wide > width - _RIGHT:
+        place = (width - _RIGHT, "end")
+    yield shapes.text(place[0], 30 + 28, words, "limitt", place[1])
 
 
 def _legend(colours: Mapping[str, int], y: float, width: int) -> tuple[list[Element], int]:

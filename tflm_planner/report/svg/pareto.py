@@ -105,14 +105,19 @@ def pareto_svg(front: ParetoFront, *, inputs: int, arena_limit: int | None, titl
     """A drawing of `front`. inputs: bytes of all inputs (L0), a lower bound. arena_limit: bytes
     that the arena may take; None if there is no limit."""
     plane, limit = _plane(front, arena_limit), arena_limit
+    labels = [*_labels(plane, front.points)]
     body = [
         shapes.text(20, 30, shorten(title, 90), "h1"),
         *_ground(plane, front.allowed, [inputs] if limit is None else [inputs, limit]),
-        *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft"),
-        *(() if limit is None else _level(plane, limit, "budget", f"budget {limit:,} B", "cap")),
+        *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft", labels),
+        *(
+            ()
+            if limit is None
+            else _level(plane, limit, "budget", f"budget {limit:,} B", "cap", labels)
+        ),
         *_stairs(plane, front),
         *(_dot(plane, p, front) for p in sorted(front.points, key=lambda p: p.role == "chosen")),
-        *_labels(plane, front.points),
+        *(label.drawn for label in labels),
         *_footer(plane, front),
     ]
     least = min((p.size for p in front.points), default=0)
@@ -171,11 +176,36 @@ def _box(left: float, right: float, plane: _FrontPlot) -> tuple[float, float, fl
     return left, _TOP, right - left, plane.bottom - _TOP
 
 
-def _level(plane: _FrontPlot, size: int, style: str, words: str, text: str) -> Iterator[Element]:
-    """Yield a horizontal line at `size` bytes, with a label at its right end."""
-    y = plane.y(size)
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """Words in the plot: from where to where they reach, and their base line."""
+
+    drawn: Element
+    left: float
+    right: float
+    y: float
+
+    def meets(self, left: float, right: float, y: float) -> bool:
+        return abs(y - self.y) < _CLEAR and left <= self.right and self.left <= right
+
+
+def _level(
+    plane: _FrontPlot, size: int, style: str, words: str, text: str, labels: Sequence[_Label]
+) -> Iterator[Element]:
+    """Yield a horizontal line at `size` bytes, with a label above its right end, or where else it
+    touches none of the points' labels."""
+    y, wide = plane.y(size), len(words) * _CHARACTER
     yield shapes.line(style, _LEFT, y, plane.right, y)
-    yield shapes.text(plane.right - 6, y - _ABOVE, words, text, "end")
+    right, left = (plane.right - 6, "end"), (_LEFT + 6, "start")
+    places = [(*end, base) for base in (y - _ABOVE, y + _LINE) for end in (right, left)]
+
+    def is_free(place: tuple[float, str, float]) -> bool:
+        x, anchor, base = place
+        start = x if anchor == "start" else x - wide
+        return not any(label.meets(start, start + wide, base) for label in labels)
+
+    x, anchor, base = next(filter(is_free, places), places[0])
+    yield shapes.text(x, base, words, text, anchor)
 
 
 def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
@@ -218,10 +248,10 @@ def _tone(point: ParetoPoint) -> str:
     return "more" if point.role == "tiled" and point.added else point.role
 
 
-def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Element]:
+def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[_Label]:
     """Yield the bytes beside the points where they fit. Named points are labelled first."""
     ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
-    label_spans: list[tuple[float, float, float]] = []
+    found: list[_Label] = []
     for p in sorted(points, key=lambda p: (ranks.get(p.role, 3), p.size)):
         words = f"{p.size:,} B"
         if p.role in ("stock", "plan", "chosen"):
@@ -233,9 +263,10 @@ def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Elemen
         if x + wide > plane.right:
             x, anchor = plane.x(p.slowdown) - 12, "end"
         left = x if anchor == "start" else x - wide
-        if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in label_spans):
-            label_spans.append((left, left + wide, y))
-            yield shapes.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
+        if not any(label.meets(left, left + wide, y) for label in found):
+            drawn = shapes.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
+            found.append(_Label(drawn, left, left + wide, y))
+            yield found[-1]
 
 
 def _footer(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:

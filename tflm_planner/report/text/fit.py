@@ -137,7 +137,8 @@ def _next_beside_ladder(report: Report, limit: int) -> str:
         more = 100 * (least.slowdown - 1)
         words = _fits_with(report, least.size)
         return f"{least.command}   # {words}, for {more:+.1f} % instructions"
-    tried = [rung.arena for rung in report.ladder if rung.command and rung.arena is not None]
+    shown = [rung for rung in report.ladder if rung.command and not rung.remark]
+    tried = [rung.arena for rung in shown if rung.arena is not None]
     none = "no further step is known that would fit"
     if tried:
         none = f"no step below fits; the least is {figure(min(tried), report.after.arena.bound)}"
