@@ -21,7 +21,7 @@ three skips lowers that; replacing its skips does not:
 >>> chosen.memory.arena, len(chosen.changed)
 (22344, 2)
 >>> memory_of(reorganise(resnet8)).arena
-42208
+42192
 
 A model of your own is read as a chain (`networks.chain_of_model`), or with its weights as a network
 (`networks.network_of_model`), if it is one path of layers with skips; else a ModelError says which
