@@ -19,8 +19,8 @@ from tflm_planner.report.text.bounds import hedge
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.tflm.arena.uncertainty import may_need_more
 
-_WIDTH, _HEIGHT = 1000, 460
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 78.0
+_WIDTH, _HEIGHT = 1000, 482
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 100.0
 _STYLES: dict[RungKind, str] = {
     "stock": "stock",
     "plan": "plan",
@@ -133,4 +133,4 @@ def _footer(plane: _FitPlot, *, doubted: bool) -> Iterator[Element]:
         yield shapes.text(x + 10, y, LABELS[kind], "")
         x += 40 + 12 * shapes.CHARACTER * len(LABELS[kind])
     words = f"multiplications of one inference; ring: {'may fit' if doubted else 'fits'}"
-    yield shapes.text(_WIDTH - _RIGHT, y, words, "", "end")
+    yield shapes.text(_WIDTH - _RIGHT, y + 22, words, "", "end")
