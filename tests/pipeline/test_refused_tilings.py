@@ -15,7 +15,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.pipeline.planning import model_planner
 from tflm_planner.pipeline.planning.refusals import MOST_REFUSED
-from tflm_planner.pipeline.stream_input import split
+from tflm_planner.pipeline.stream_input import pairs
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
 from tflm_planner.tflm.allowed_operators import AllowedOperators
@@ -255,14 +255,14 @@ def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_guard_passes_the_best_split_over(monkeypatch):
     PairProof(monkeypatch, 0)
-    best, checked = streamed().pair, split.check_states
+    best, checked = streamed().pair, pairs.check_states
 
     def guarded(front, states):
         if front.data == best.front.data:
             raise UnsoundPlanError("the front's plan moves 'x'")
         checked(front, states)
 
-    monkeypatch.setattr(split, "check_states", guarded)
+    monkeypatch.setattr(pairs, "check_states", guarded)
     found = streamed().pair
     assert found.ops != best.ops
     assert found.refused == (

@@ -12,7 +12,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, StreamOptions
-from tflm_planner.pipeline.stream_input.split import plan_split
+from tflm_planner.pipeline.stream_input.pairs import plan_split
 from tflm_planner.support.units import align_up
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize

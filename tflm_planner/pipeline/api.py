@@ -51,8 +51,9 @@ from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.pipeline.planning.versions import refuse_unrunnable
 from tflm_planner.pipeline.prove import Prover, check_model_proved, check_pair_proved
 from tflm_planner.pipeline.read_only import inspect
+from tflm_planner.pipeline.stream_input.pairs import StreamedPair
 from tflm_planner.pipeline.stream_input.render import render_header
-from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
+from tflm_planner.pipeline.stream_input.split import split_for_rows
 from tflm_planner.report.comparison import Comparison
 from tflm_planner.report.document import Report, RungKind
 from tflm_planner.support import defaults

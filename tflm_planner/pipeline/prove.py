@@ -22,7 +22,7 @@ from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.pipeline.planning.planned_file import PlannedFile
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal
 from tflm_planner.pipeline.runtime_failures import explain
-from tflm_planner.pipeline.stream_input.split import StreamedPair
+from tflm_planner.pipeline.stream_input.pairs import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop

@@ -41,7 +41,8 @@ from tflm_planner.pipeline.planning.model_planner import SearchSummary
 from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_firmware
 from tflm_planner.pipeline.planning.tiled_file import new_kinds
 from tflm_planner.pipeline.planning.write import strip_file
-from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
+from tflm_planner.pipeline.stream_input.pairs import StreamedPair
+from tflm_planner.pipeline.stream_input.split import split_for_rows
 from tflm_planner.report.document import Rung, RungKind, SmallerFile
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.progress import Progress

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from tflm_planner.model.ir import Model, Tensor
-from tflm_planner.pipeline.stream_input.split import StreamedPair
+from tflm_planner.pipeline.stream_input.pairs import StreamedPair
 from tflm_planner.report.json import streamed as types
 from tflm_planner.report.json.common import SCHEMA_VERSION
 from tflm_planner.report.text.bounds import figure, long_figure
