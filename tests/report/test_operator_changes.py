@@ -169,18 +169,10 @@ def test_the_tensor_behind_a_part(name: str, whole: str) -> None:
 
 
 TRIED = {
-    OperatorTrial("a", 8000, 1.05, True, True, ""): (
-        "best tried: 8,000 B of arena, +5.0 %"
-    ),
-    OperatorTrial("a", 70, 1.3, False, True, ""): (
-        "best tried: 70 B of arena, +30.0 %, too slow"
-    ),
-    OperatorTrial("a", None, None, False, True, ""): (
-        "promised too little"
-    ),
-    OperatorTrial("a", None, None, False, False, ""): (
-        "no gain estimated"
-    ),
+    OperatorTrial("a", 8000, 1.05, True, True, ""): ("best tried: 8,000 B of arena, +5.0 %"),
+    OperatorTrial("a", 70, 1.3, False, True, ""): ("best tried: 70 B of arena, +30.0 %, too slow"),
+    OperatorTrial("a", None, None, False, True, ""): ("promised too little"),
+    OperatorTrial("a", None, None, False, False, ""): ("no gain estimated"),
     OperatorTrial("a", None, None, False, None, ""): "not tried",
     OperatorTrial("a", 70, 1.0, True, True, "it stays whole"): "it stays whole",
 }
