@@ -13,13 +13,13 @@ _STYLE = """
 .ch text{font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
 fill:#4b5563}
 .ch .bg{fill:#fff;stroke:#e3e7ee}.ch .grid{stroke:#e3e8f0}.ch .axis{stroke:#9aa5b4}
-.ch .v{font-size:9px}
+.ch .v{font-size:9px;paint-order:stroke;stroke:#fff;stroke-width:3px}
 .ch .h1{font-size:15px;font-weight:600;fill:#111827}.ch .mark{stroke:#c2334d;stroke-dasharray:5 4}
 .ch .markt{fill:#c2334d}.ch path{fill:none!important;stroke-width:2}
 .ch .s0{stroke:#9aa5b4;fill:#9aa5b4}.ch .s1{stroke:#2f6fd0;fill:#2f6fd0}
 .ch .s2{stroke:#0f7b53;fill:#0f7b53}.ch .s3{stroke:#c77700;fill:#c77700}
 .ch .s4{stroke:#8049b8;fill:#8049b8}.ch .s5{stroke:#b3305f;fill:#b3305f}
-@media (prefers-color-scheme:dark){
+@media (prefers-color-scheme:dark){.ch .v{stroke:#10161f}
 .ch text{fill:#a9b4c3}.ch .bg{fill:#10161f;stroke:#263041}.ch .grid{stroke:#243043}
 .ch .axis{stroke:#56657a}.ch .h1{fill:#f1f5f9}.ch .mark{stroke:#ff8a9d}.ch .markt{fill:#ff8a9d}
 .ch .s1{stroke:#74a9f5;fill:#74a9f5}.ch .s2{stroke:#4fd1a0;fill:#4fd1a0}
@@ -87,18 +87,20 @@ def bars(chart: Bars, *, height: int = 330, each: int = 118) -> str:
         parts.append(line("grid", _LEFT, up(y), right, up(y)))
         parts.append(text(_LEFT - 6, up(y) + 4, f"{y:g}", "", "end"))
     wide = (each - 22) / len(chart.series)
+    figures: list[Element] = []
     for g, (name, row) in enumerate(chart.groups):
         left = _LEFT + each * g + 11
         parts.append(text(left + (each - 22) / 2, bottom + 16, name, "", "middle"))
         for k, value in enumerate(row):
             box = (left + wide * k, up(value), wide - 2, bottom - up(value))
             parts.append(rect(f"s{k}", box))
-            parts.append(
+            figures.append(
                 text(left + wide * (k + 0.5), up(value) - 3, f"{value:.0f}", "v", "middle")
             )
     for name, y in chart.marks:
         parts.append(line("mark", _LEFT, up(y), right, up(y)))
         parts.append(text(right + 8, up(y) + 4, name, "markt"))
+    parts += figures  # over the lines that would strike them out
     parts.append(line("axis", _LEFT, bottom, right, bottom))
     for k, name in enumerate(chart.series):
         parts += [

@@ -1,9 +1,9 @@
 """Manifests of packages: what `export` writes for four build systems, and of the lean library.
 
-No linter of these systems is installed. The rules here are those that their documents state, as far
-as the manifests use them: the Arduino library specification, PlatformIO's library.json, ESP-IDF's
-component manifest, Zephyr's module.yml and Kconfig. CMake runs their build files where it is here,
-with stand-ins for their functions.
+No linter of these systems is installed (docs/testing.md says which were tried by hand). The rules
+here are those that their documents state, as far as the manifests use them: the Arduino library
+specification, PlatformIO's library.json, ESP-IDF's component manifest, Zephyr's module.yml and
+Kconfig. CMake runs their build files where it is here, with stand-ins for their functions.
 """
 
 from __future__ import annotations

@@ -185,6 +185,16 @@ def test_a_smaller_model_is_needed_once_all_was_tried() -> None:
     assert next_line(with_ladder(refused, bound)) == "lean   # not tried yet"
 
 
+def test_a_step_for_the_arena_does_not_hide_a_file_that_is_too_large() -> None:
+    board = api.load_target("nano33ble").board
+    assert board is not None
+    fitting = Rung("lean", 1000, command="lean", searched=True)
+    assert next_line(with_ladder(fitting, board=board)) == "lean   # 1,000 B: fits"
+    assert next_line(with_ladder(fitting, board=replace(board, flash=16))) == (
+        "lean   # 1,000 B: fits (the arena; this file is larger than the flash)"
+    )
+
+
 def test_a_search_that_was_ended_proves_nothing() -> None:
     tried = Rung("lean", 5000, command="lean", searched=True)
     following = next_line(with_ladder(tried, stopped="time limit")) or ""

@@ -44,9 +44,9 @@ def test_every_operator_is_listed_with_its_live_bytes() -> None:
     peak = max(change.live_after or 0 for change in found)
     kept = [change.why for change in found if change.live_after == peak]
     assert kept
-    assert all(why.startswith("kept, at the peak") for why in kept)
+    assert all(why.startswith("at the peak") for why in kept)
     below = [change.why for change in found if (change.live_after or 0) < peak]
-    assert set(below) == {"kept, below the peak"}
+    assert set(below) == {"below the peak"}
 
 
 def test_what_stays_at_the_peak_has_the_reason_of_the_run() -> None:
@@ -57,8 +57,8 @@ def test_what_stays_at_the_peak_has_the_reason_of_the_run() -> None:
     large = replace(report.limits, input_bytes=report.after.head - 16)
 
     def reasons(**more) -> set[str]:
-        found = {c.why for c in changes_of(replace(report, **more))} - {"", "kept, below the peak"}
-        return {why.removeprefix("kept, at the peak: ") for why in found}
+        found = {c.why for c in changes_of(replace(report, **more))} - {"", "below the peak"}
+        return {why.removeprefix("at the peak: ") for why in found}
 
     assert reasons() == {"no tiles were searched for"}
     assert reasons(budget=1 << 20) == {"lower was not needed, as it fits"}
@@ -169,20 +169,11 @@ def test_the_tensor_behind_a_part(name: str, whole: str) -> None:
 
 
 TRIED = {
-    OperatorTrial("a", 8000, 1.05, True, True, ""): (
-        "the best tried with it in tiles or a loop: 8,000 B of arena, +5.0 % instructions"
-    ),
-    OperatorTrial("a", 70, 1.3, False, True, ""): (
-        "the best tried with it in tiles or a loop: 70 B of arena, +30.0 % instructions, "
-        "more than allowed"
-    ),
-    OperatorTrial("a", None, None, False, True, ""): (
-        "in tiles or a loop it promised too little to be tried"
-    ),
-    OperatorTrial("a", None, None, False, False, ""): (
-        "by the estimates no tiles or loop with it would help"
-    ),
-    OperatorTrial("a", None, None, False, None, ""): ("not tried in tiles or a loop"),
+    OperatorTrial("a", 8000, 1.05, True, True, ""): ("best tried: 8,000 B of arena, +5.0 %"),
+    OperatorTrial("a", 70, 1.3, False, True, ""): ("best tried: 70 B of arena, +30.0 %, too slow"),
+    OperatorTrial("a", None, None, False, True, ""): ("promised too little"),
+    OperatorTrial("a", None, None, False, False, ""): ("no gain estimated"),
+    OperatorTrial("a", None, None, False, None, ""): "not tried",
     OperatorTrial("a", 70, 1.0, True, True, "it stays whole"): "it stays whole",
 }
 
@@ -199,12 +190,12 @@ def test_what_was_kept_says_what_was_tried(trial: OperatorTrial) -> None:
         front=ParetoFront("arena", 1.1, ()),
     )
     first, second = changes_of(report)
-    assert first.why == f"kept, below the peak; {TRIED[trial]}"
-    assert second.why.startswith("kept, at the peak: ") and "tiles" not in second.why
+    assert first.why == f"below the peak; {TRIED[trial]}"
+    assert second.why.startswith("at the peak: ") and "tiles" not in second.why
     twice, _ = changes_of(replace(report, trials=(trial, trial)))  # two operators of one name
-    assert twice.why == "kept, below the peak"
+    assert twice.why == "below the peak"
     unsearched, _ = changes_of(replace(report, front=None))
-    assert unsearched.why == "kept, below the peak"
+    assert unsearched.why == "below the peak"
 
 
 def test_a_search_says_of_each_operator_what_it_tried() -> None:

@@ -53,7 +53,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def takes_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def _takes_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Decorate a function so that it refuses arguments of wrong types, and that its errors name
     keywords instead of command-line options."""
     parameters = signature(function)
@@ -118,7 +118,7 @@ class Planned:
         before, after = (figure(arena.arena, arena.bound) for arena in arenas)
         return f"<Planned {safe_text(Path(self.report.source).name)}: {before} -> {after}>"
 
-    @takes_keywords
+    @_takes_keywords
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the model, either completely or not at all. Raises UsageError if `path` exists
         (unless `force`), is the source, or cannot be written.
@@ -203,7 +203,7 @@ class StreamedInput:
         """Why the search was cut short, by its time limit or by Ctrl-C; None if it was not."""
         return self._result.stopped
 
-    @takes_keywords
+    @_takes_keywords
     def save(
         self,
         front: str | Path,
@@ -226,7 +226,7 @@ class StreamedInput:
         write_files(dict(files))
 
 
-@takes_keywords
+@_takes_keywords
 def plan(
     model: ModelSource,
     *,
@@ -286,7 +286,7 @@ def plan(
     return Planned(result.data, result.report, source)
 
 
-@takes_keywords
+@_takes_keywords
 def arena(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) -> Arena:
     """The smallest arena in which a model runs on a target, in bytes, with its parts. If the model
     carries a plan, it is used. Raises UsageError or ModelError.
@@ -299,7 +299,7 @@ def arena(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) 
     return api.arena(model, _target(target))
 
 
-@takes_keywords
+@_takes_keywords
 def inspect(model: ModelSource, *, target: str | Path | Target = defaults.TARGET) -> Inspection:
     """Inspect a model as TFLM runs it on a target: its memory map, its arena, lower bounds of its
     head, and notes. Raises UsageError or ModelError.
@@ -312,7 +312,7 @@ def inspect(model: ModelSource, *, target: str | Path | Target = defaults.TARGET
     return api.inspect(model, api.kernels_of(_target(target)))
 
 
-@takes_keywords
+@_takes_keywords
 def verify(
     original: ModelSource,
     result: ModelSource,
@@ -334,7 +334,7 @@ def verify(
     return api.check_equal(original, result, options, target=_target(target))
 
 
-@takes_keywords
+@_takes_keywords
 def stream_input(
     model: ModelSource,
     *,

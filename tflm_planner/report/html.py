@@ -84,7 +84,7 @@ def to_html(report: Report) -> str:
         "report.html",
         title=f"{heading}: memory plan",
         heading=heading,
-        about=", ".join(filter(None, [" → ".join(paths), by, report.made])),
+        about=", ".join(filter(None, [" → ".join(filter(None, paths)), by, report.made])),
         report=report,
         arenas=_arenas(report),
         narrow_arenas=_arenas(report, _PHONE),

@@ -30,11 +30,12 @@ _MOVERS = frozenset(
 """Operators that only move bytes, so that a view may replace them."""
 
 _UNTRIED = {
-    True: "in tiles or a loop it promised too little to be tried",
-    False: "by the estimates no tiles or loop with it would help",
-    None: "not tried in tiles or a loop",
+    True: "promised too little",
+    False: "no gain estimated",
+    None: "not tried",
 }
-"""Whether an operator is in a promising region -> why no model was tried with it in one."""
+"""Whether an operator is in a promising region -> why no model was tried with it in one. Short,
+because hundreds of rows of a page say one of these; the page explains them once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,8 @@ def _words_of(trial: OperatorTrial, front: ParetoFront) -> str:
     if trial.size is None or trial.slowdown is None:
         return _UNTRIED[trial.promising]
     needs = f"{figure(trial.size, front.bound)} of {front.objective}"
-    more = f"{100 * (trial.slowdown - 1):+.1f} % instructions"
-    least = f"the best tried with it in tiles or a loop: {needs}, {more}"
-    return least if trial.fast_enough else f"{least}, more than allowed"
+    least = f"best tried: {needs}, {100 * (trial.slowdown - 1):+.1f} %"
+    return least if trial.fast_enough else f"{least}, too slow"
 
 
 def _why_at_peak(report: Report) -> str:
@@ -166,8 +166,8 @@ def _done(step: MapStep, after: Sequence[MapStep]) -> str:
 def _why(live: int, peak: int, at_peak: str) -> str:
     """Why an operator was not changed."""
     if live >= peak:
-        return f"kept, at the peak: {at_peak}"
-    return "kept, below the peak"
+        return f"at the peak: {at_peak}"
+    return "below the peak"
 
 
 def _moved(order: Sequence[str], found: Mapping[str, Sequence[MapStep]]) -> set[str]:

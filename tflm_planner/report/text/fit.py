@@ -97,12 +97,21 @@ def next_line(report: Report) -> str | None:
     limit = report.arena_limit
     if limit is None or report.within_budget:
         return _next_for_flash(report)
+    return _next_for_arena(report, limit) + _beside_the_arena(report)
+
+
+def _next_for_arena(report: Report, limit: int) -> str:
     for rung in report.ladder:
         if _would_fit(rung, limit):
             return f"{rung.command}   # {_fits_with(report, rung.arena or 0)}"
         if rung.command and not rung.searched:
             return f"{rung.command}   # not tried yet{_known_to_fit(report, limit)}"
     return _next_beside_ladder(report, limit)
+
+
+def _beside_the_arena(report: Report) -> str:
+    """What is left to say of the file where the next step was chosen for its arena."""
+    return "" if report.within_flash else " (the arena; this file is larger than the flash)"
 
 
 def _would_fit(rung: Rung, limit: int) -> bool:
