@@ -310,7 +310,7 @@ def test_members_are_parts_of_the_largest() -> None:
     for genes in (*members(4), SPACE.largest, SPACE.smallest):
         member = network.member(genes)
         assert member.chain == SPACE.decode(genes).chain()
-        shapes = {n: v.shape for n, v in untrained(member.chain, _form(), 0).state().items()}
+        shapes = {n: v.shape for n, v in untrained(member.chain, 0).state().items()}
         assert {n: v.shape for n, v in member.state().items()} == shapes
         side = SPACE.decode(genes).resolution
         from tflm_planner.codesign.training.data import resize
@@ -320,12 +320,6 @@ def test_members_are_parts_of_the_largest() -> None:
     small = network.member(SPACE.smallest).state()["2.kernel"]
     large = network.whole.state()["2.kernel"]
     assert np.array_equal(small[:, :, 0], large[1:-1, 1:-1, 0, : small.shape[3]])
-
-
-def _form():
-    from tflm_planner.codesign.training.trainable import TrainingForm
-
-    return TrainingForm()
 
 
 @needs_tensorflow

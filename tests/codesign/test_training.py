@@ -15,12 +15,12 @@ import pytest
 from tests.conftest import needs_tflm
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
-from tflm_planner.codesign.chains.residuals import plain, reorganise
+from tflm_planner.codesign.chains.residuals import plain, reorganise, repvgg, vanishing
 from tflm_planner.codesign.networks.build import build_int8
 from tflm_planner.codesign.networks.evaluate import evaluate
 from tflm_planner.codesign.networks.folding import fold
 from tflm_planner.codesign.networks.scoring import outputs, value_ranges
-from tflm_planner.codesign.networks.weights import Network
+from tflm_planner.codesign.networks.weights import Network, Norms
 from tflm_planner.codesign.training import loop
 from tflm_planner.codesign.training.data import DataSet, ImageFiles, load_data, resize, resized
 from tflm_planner.codesign.training.framework import tensorflow
@@ -29,7 +29,6 @@ from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, r
 from tflm_planner.codesign.training.scenes import DARKNESS, LARGEST, SIDE, SMALLEST, scenes
 from tflm_planner.codesign.training.trainable import (
     Trainable,
-    TrainingForm,
     of_network,
     untrained,
 )
@@ -64,13 +63,13 @@ def mobile() -> Chain:
     return Chain("mobile", (17, 14, 2), tuple(grown.layers))
 
 
-FORMS = {
-    "sums": (resnet(9), TrainingForm()),
-    "late sums": (reorganise(resnet(9)), TrainingForm("before")),
-    "identity": (plain(resnet(9)), TrainingForm("after", "identity")),
-    "repvgg": (plain(resnet(9)), TrainingForm("after", "repvgg", {1, 2})),
-    "bottlenecks": (mobile(), TrainingForm()),
-    "late bottlenecks": (reorganise(mobile()), TrainingForm("before")),
+FORMS: dict[str, tuple[Chain, Norms]] = {
+    "sums": (resnet(9), "after"),
+    "late sums": (reorganise(resnet(9)), "before"),
+    "vanishing": (vanishing(resnet(9)), "after"),
+    "repvgg": (repvgg(resnet(9), {2}), "after"),
+    "bottlenecks": (mobile(), "after"),
+    "late bottlenecks": (reorganise(mobile()), "before"),
 }
 
 
@@ -101,8 +100,8 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_tensorflow_computes_what_numpy_says(name: str) -> None:
-    chain, form = FORMS[name]
-    trainable = disturbed(untrained(chain, form, 0))
+    chain, norms = FORMS[name]
+    trainable = disturbed(untrained(chain, 0, norms))
     images = np.random.default_rng(2).normal(size=(3, *chain.image)).astype(np.float32)
     network = trainable.network()
     wanted = scores_of(network, images)
@@ -233,7 +232,7 @@ def test_folders_of_images(tmp_path: Path) -> None:
     grown.conv(4, (3, 3), 2, "relu")
     grown.classify(2, pools=True)
     chain = Chain("small", (8, 8, 3), tuple(grown.layers))
-    losses = [train(untrained(chain, TrainingForm(), 0), d, recipe) for d in (data, later)]
+    losses = [train(untrained(chain, 0), d, recipe) for d in (data, later)]
     assert losses[0] == losses[1]
     (tmp_path / "train" / "cats" / "0.png").write_bytes(b"none")
     with pytest.raises(UsageError, match="cannot be read"):
@@ -278,7 +277,7 @@ QUICK = Recipe(epochs=4, batch=64, rate=0.1)
 
 @pytest.fixture(scope="module")
 def trained(digits: DataSet) -> Trainable:
-    trainable = untrained(resnet(), TrainingForm(), 0)
+    trainable = untrained(resnet(), 0)
     train(trainable, digits, QUICK)
     return trainable
 
@@ -307,9 +306,9 @@ def test_a_run_goes_on_where_it_was_ended(
             raise Ended
 
     with pytest.raises(Ended):
-        train(untrained(resnet(), TrainingForm(), 0), digits, QUICK, files, say=end_in_second)
+        train(untrained(resnet(), 0), digits, QUICK, files, say=end_in_second)
     assert len(list(csv.DictReader(files.log.open()))) == 2  # type: ignore[union-attr]
-    again = untrained(resnet(), TrainingForm(), 99)
+    again = untrained(resnet(), 99)
     history = train(again, digits, QUICK, files)
     assert [row["epoch"] for row in csv.DictReader(files.log.open())] == ["1", "2", "3", "4"]  # type: ignore[union-attr]
     assert len(history) == 4 and history[-1].rate < history[0].rate
@@ -325,7 +324,7 @@ def test_lines_of_batches_change_no_number(
 ) -> None:
     monkeypatch.setattr(loop, "Seldom", partial(Seldom, seconds=0.0))
     said: list[str] = []
-    again = untrained(resnet(), TrainingForm(), 0)
+    again = untrained(resnet(), 0)
     train(again, digits, QUICK, say=said.append)
     for name, values in trained.state().items():
         assert np.array_equal(values, again.state()[name]), name
@@ -343,7 +342,7 @@ def test_lines_of_batches_change_no_number(
 def test_a_student_learns_from_its_teacher_alone(trained: Trainable, digits: DataSet) -> None:
     """The labels are wrong; nine tenths of the loss are the teacher's."""
     wrong = replace(digits, labels=(digits.labels + 1) % 10)
-    student = untrained(plain(resnet()), TrainingForm(), 0)
+    student = untrained(plain(resnet()), 0)
     recipe = replace(QUICK, epochs=2, distilling=0.9)
     train(student, wrong, recipe, teacher=trained.predict)
     assert student.accuracy(digits.test_images, digits.test_labels) > 0.5
@@ -394,14 +393,14 @@ def test_rounded_training_sees_what_int8_computes(name: str) -> None:
 
 @pytest.mark.slow
 def test_ranges_hold_what_was_seen() -> None:
-    network = fold(untrained(resnet(), TrainingForm(), 0).network())
+    network = fold(untrained(resnet(), 0).network())
     images = np.random.default_rng(3).normal(size=(4, 8, 8, 1)).astype(np.float32)
     ranges = value_ranges(network, images)
     assert ranges[0].low == images.min() and ranges[0].high == images.max()
     relu = ranges[1]
     assert relu.low == 0 and relu.zero_point == -128
     with pytest.raises(ValueError, match="fold"):
-        value_ranges(untrained(resnet(), TrainingForm(), 0).network(), images)
+        value_ranges(untrained(resnet(), 0).network(), images)
 
 
 @pytest.mark.slow

@@ -26,7 +26,6 @@ from tflm_planner.codesign.training.loop import Recipe, batches, batches_done, l
 from tflm_planner.codesign.training.trainable import (
     EPSILON,
     Trainable,
-    TrainingForm,
     untrained,
 )
 from tflm_planner.support.progress import Progress, Seldom, silent
@@ -56,7 +55,7 @@ class SuperNetwork:
         self.space = space
         self._images = images[:ESTIMATION]
         largest = space.decode(space.largest).chain()
-        self.whole = untrained(largest, TrainingForm(), seed)
+        self.whole = untrained(largest, seed)
         self._by_side: dict[int, Array] = {}
 
     def scores(self, genes: Genes, images: TfTensor) -> tuple[TfTensor, dict[str, TfTensor]]:
