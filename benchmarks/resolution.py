@@ -32,7 +32,8 @@ from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.sizes import size_of
 from tflm_planner.codesign.networks.folding import running
-from tflm_planner.codesign.training.data import DataSet, load_data, resized
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet, resized
 from tflm_planner.codesign.training.detection import found
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.scenes import GRID

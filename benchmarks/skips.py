@@ -30,7 +30,8 @@ from tflm_planner.codesign.chains.sizes import size_of
 from tflm_planner.codesign.networks.folding import running
 from tflm_planner.codesign.networks.selection import planned_memory, select
 from tflm_planner.codesign.networks.weights import Norms
-from tflm_planner.codesign.training.data import DataSet, load_data
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.trainable import Trainable, untrained

@@ -17,7 +17,8 @@ from benchmarks.skips import MEMORY, in_words
 from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.sizes import size_of
-from tflm_planner.codesign.training.data import DataSet, load_data
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.trainable import untrained

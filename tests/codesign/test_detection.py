@@ -10,8 +10,10 @@ import pytest
 
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
-from tflm_planner.codesign.training.data import DataSet, load_data, resize, resized
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet, resized
 from tflm_planner.codesign.training.detection import Detections, found
+from tflm_planner.codesign.training.images import resize
 from tflm_planner.codesign.training.loop import Recipe, batches, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.scenes import (

@@ -16,14 +16,16 @@ from tests.conftest import needs_tflm
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.residuals import plain, reorganise, repvgg, vanishing
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.build import build_int8
 from tflm_planner.codesign.networks.evaluate import evaluate
 from tflm_planner.codesign.networks.folding import fold
 from tflm_planner.codesign.networks.scoring import outputs, value_ranges
 from tflm_planner.codesign.networks.weights import Network, Norms
 from tflm_planner.codesign.training import loop
-from tflm_planner.codesign.training.data import DataSet, ImageFiles, load_data, resize, resized
-from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet, resized
+from tflm_planner.codesign.training.images import ImageFiles, resize
 from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, learning_rate, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
 from tflm_planner.codesign.training.scenes import DARKNESS, LARGEST, SIDE, SMALLEST, scenes

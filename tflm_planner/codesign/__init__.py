@@ -76,7 +76,7 @@ False floor None
 True plan 22344
 
 **Training**, with TensorFlow: `training.loop` trains chains on images (`training.data`),
-`training.supernet` trains all networks of a space at once, `training.rounding` writes a trained
-network as an int8 model, and `training.detection` judges what is found on a grid of cells
+`training.super_network` trains all networks of a space at once, `training.rounding` writes a
+trained network as an int8 model, and `training.detection` judges what is found on a grid of cells
 (docs/training.md).
 """

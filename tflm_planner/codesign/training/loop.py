@@ -21,9 +21,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.weights import Array
-from tflm_planner.codesign.training.data import DataSet
-from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.trainable import Trainable
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import write_files

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.ranges import LEAST_RANGE, ValueRange
 from tflm_planner.codesign.networks.weights import (
     Array,
@@ -26,9 +27,8 @@ from tflm_planner.codesign.networks.weights import (
     Norms,
     draw,
 )
-from tflm_planner.codesign.training.data import Images
 from tflm_planner.codesign.training.forward import TfTensor, forward
-from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.images import Images
 
 EPSILON = 1e-3
 """Added to variances, as Keras does."""
