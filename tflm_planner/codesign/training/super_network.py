@@ -23,7 +23,14 @@ from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.forward import TfTensor, forward
 from tflm_planner.codesign.training.images import resize
-from tflm_planner.codesign.training.loop import Recipe, batches, batches_done, learning_rate, train
+from tflm_planner.codesign.training.loop import (
+    Recipe,
+    batches,
+    batches_done,
+    descend,
+    learning_rate,
+    train,
+)
 from tflm_planner.codesign.training.trainable import (
     EPSILON,
     Trainable,
@@ -151,12 +158,7 @@ def _step(
                 dense = tf.convert_to_tensor(gradient) / len(members)
                 sums[name] = dense if name not in sums else sums[name] + dense
         total += float(loss) / len(members)
-    for name, gradient in sums.items():
-        variable, momentum = trained[name], momenta[name]
-        if name.endswith("kernel"):
-            gradient = gradient + recipe.decay * variable
-        momentum.assign(recipe.momentum * momentum + gradient)
-        variable.assign_sub(rate * (gradient + recipe.momentum * momentum))
+    descend(network.whole, momenta, sums, recipe, rate)
     return total
 
 
