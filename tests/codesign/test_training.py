@@ -379,8 +379,8 @@ def test_fine_tuning_that_diverges_is_not_kept(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sums", "late sums", "bottlenecks"])
 def test_rounded_training_sees_what_int8_computes(name: str) -> None:
-    chain, form = FORMS[name]
-    network = fold(disturbed(untrained(chain, form, 0)).network())
+    chain, norms = FORMS[name]
+    network = fold(disturbed(untrained(chain, 0, norms)).network())
     images = np.random.default_rng(3).normal(size=(20, *chain.image)).astype(np.float32)
     ranges = value_ranges(network, images)
     int8 = outputs(build_int8(network, ranges), images)
