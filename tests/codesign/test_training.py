@@ -4,6 +4,10 @@ the same as a model of floats, and nearly the same as one of int8."""
 from __future__ import annotations
 
 import csv
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -12,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tflm_planner
 from tests.conftest import needs_tflm
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
@@ -109,6 +114,31 @@ def test_tensorflow_computes_what_numpy_says(name: str) -> None:
     wanted = scores_of(network, images)
     assert distance(trainable.predict(images), wanted) < 1e-5
     assert distance(of_network(fold(network)).predict(images), wanted) < 1e-5
+
+
+def test_tensorflow_is_imported_in_one_place() -> None:
+    """Elsewhere it would come without what makes it deterministic."""
+    importing = re.compile(r"^\s*(import|from) tensorflow\b|import_module\(.tensorflow.\)", re.M)
+    package = Path(tflm_planner.__file__).parent
+    files = [path for path in package.rglob("*.py") if importing.search(path.read_text())]
+    assert [path.relative_to(package).as_posix() for path in files] == ["codesign/framework.py"]
+
+
+@pytest.mark.slow
+def test_the_kernels_that_crashed_are_off_and_operators_are_deterministic() -> None:
+    """In a process of its own: what is set must be set before the first import."""
+    program = (
+        "import os\n"
+        "from tflm_planner.codesign.framework import tensorflow\n"
+        "tf = tensorflow()\n"
+        "from tensorflow.python.framework import config\n"
+        "print(os.environ['TF_ENABLE_ONEDNN_OPTS'], config.is_op_determinism_enabled())\n"
+    )
+    inherited = {k: v for k, v in os.environ.items() if k != "TF_ENABLE_ONEDNN_OPTS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=inherited, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "True"]
 
 
 # --- data -----------------------------------------------------------------------------------------
