@@ -1,14 +1,19 @@
 """What skips cost: networks as they are, without skips, with DERO's late skips, and with either at
 the peak alone, in each tier of planning.
 
-    python benchmarks/dero.py [NETWORKS...] [--tiers stock,plan,tiles,loops] [--keep FILE]
+    python benchmarks/dero.py [NETWORKS...] [--tiers stock,plan,tiles,loops,lean,streamed]
+                              [--keep FILE]
     python benchmarks/dero.py my_model.tflite my_model.keras
 
 Prints a table in Markdown ([docs/dero.md](../docs/dero.md)); sizes are bytes of arena, with the
-head in brackets. A network is one of ours by its name, or a file of yours, which is read as a chain
-of layers with skips (`codesign.networks.chain_of_model` says what that holds); a Keras model is
-converted to int8 first. `--keep` appends each figure to a file as it is found, and what that has is
-not computed again. Weights are not read: memory does not depend on them.
+head in brackets. tiles: of the firmware's own operators; loops: of all operators; lean: the same
+with the lean library; streamed: on it, the image comes row by row, and both halves are counted,
+without tiles in the second one (`stream-input --firmware lean --search none`).
+A network is one of ours by its name, or a file of yours, which is read as a chain of layers with
+skips (`codesign.networks.chain_of_model` says what that holds); a Keras model is converted to int8
+first. `--keep` appends each figure to a file as it is found, and what that has is not computed
+again. What cannot be made, or not be streamed, is a dash, and is said above the table. Weights are
+not read: memory does not depend on them.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from pathlib import Path
 
 from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.papers import NETWORKS
-from tflm_planner.codesign.chains.residuals import ends, plain, reorganise
+from tflm_planner.codesign.chains.residuals import ends, plain, reorganise, vanishing
 from tflm_planner.codesign.chains.sizes import size_of
 from tflm_planner.codesign.keras_models import KERAS_FILES, convert_keras_file
 from tflm_planner.codesign.networks.build import build
@@ -34,21 +39,26 @@ from tflm_planner.codesign.networks.selection import (
     planned_memory,
     select,
     stock_memory,
+    streamed_memory,
 )
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.support.errors import PlannerError, UsageError
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tflm.targets import load_target
+from tflm_planner.tflm.targets import load_target, with_lean
 
 TARGET = load_target("cortex-m4/cmsis-nn")
+LEAN = with_lean(TARGET)
 PLANNED = partial(planned_memory, target=TARGET)
+LOOPS = TilePermission(operators=AllowedOperators.ALL)
 MEMORY: dict[str, Callable[[Chain], ChainMemory]] = {
     "stock": cache(partial(stock_memory, target=TARGET)),
     "plan": cache(PLANNED),
     "tiles": cache(partial(PLANNED, tiles=TilePermission(operators=AllowedOperators.NONE))),
-    "loops": cache(partial(PLANNED, tiles=TilePermission(operators=AllowedOperators.ALL))),
+    "loops": cache(partial(PLANNED, tiles=LOOPS)),
+    "lean": cache(partial(planned_memory, target=LEAN, tiles=LOOPS)),
+    "streamed": cache(partial(streamed_memory, target=LEAN)),
 }
 """What a network needs in each tier. Variants that are the same network are planned once."""
 TIERS = tuple(MEMORY)
@@ -115,13 +125,14 @@ def variant(name: str, kind: str, tier: str) -> tuple[Chain, int]:
         "original": lambda: (chain, 0),
         "plain": lambda: (plain(chain), every),
         "DERO": lambda: (dero(chain), every),
-        "plain at the peak": lambda: selected(name, plain, selecting),
+        "vanishing at the peak": lambda: selected(name, vanishing, selecting),
         "DERO at the peak": lambda: selected(name, dero, selecting),
     }
     return kinds[kind]()
 
 
-KINDS = ("original", "plain", "DERO", "plain at the peak", "DERO at the peak")
+KINDS = ("original", "plain", "DERO", "vanishing at the peak", "DERO at the peak")
+"""With skips that vanish everywhere a network runs as the plain one."""
 
 
 def figure(name: str, kind: str, tier: str) -> Figure:
@@ -134,14 +145,14 @@ def figure(name: str, kind: str, tier: str) -> Figure:
     return {"arena": memory.arena, "head": memory.head, **about}
 
 
-def row(name: str, kind: str, found: dict[tuple[str, str, str], Figure]) -> str:
-    """One line of the table; a tier that was not asked for is a dash."""
-    figures = [found.get((name, kind, tier)) for tier in TIERS]
+def row(name: str, kind: str, tiers: list[str], found: dict[tuple[str, str, str], Figure]) -> str:
+    """One line of the table; what cannot be made is a dash."""
+    figures = [found.get((name, kind, tier)) for tier in tiers]
     cells = ["-" if f is None else f"{f['arena']:,} ({f['head']:,})" for f in figures]
     one = next(f for f in figures if f is not None)
     chain = chain_named(name)
     every = len(ends(chain))
-    changed = [f"{f['changed']}" for f in figures[:2] if f is not None]
+    changed = [f"{f['changed']}" for f in figures if f is not None]
     skips = " / ".join(dict.fromkeys(changed)) + f" of {every}"
     size = f"{one['macs'] / 1e6:,.1f} M | {one['parameters'] / 1e6:,.2f} M"
     shown = name if name in NETWORKS else chain.name
@@ -163,8 +174,8 @@ def figures(
         if key not in kept:
             try:
                 kept[key] = figure(name, kind, tier)
-            except ValueError as error:  # what cannot be changed, as grouped convolutions' widths
-                print(f"{name}, {kind}: {error}\n")
+            except (ValueError, PlannerError) as error:  # no such variant, or it cannot be streamed
+                print(f"{name}, {kind}, {tier}: {error}\n")
                 continue
             if keep is not None:
                 with keep.open("a", encoding="utf-8") as file:
@@ -186,12 +197,13 @@ def main() -> None:
                 print("\n".join(what_was_read(name)), end="\n\n")
     except PlannerError as error:
         parser.exit(error.exit_code, f"{error}\n")
-    found = figures(given.networks, given.tiers.split(","), given.keep)
-    heads = ("network", "skips", "changed", "MACs", "parameters", *TIERS)
+    tiers = [tier for tier in TIERS if tier in given.tiers.split(",")]
+    found = figures(given.networks, tiers, given.keep)
+    heads = ("network", "skips", "changed", "MACs", "parameters", *tiers)
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for name, kind in itertools.product(given.networks, KINDS):
-        if any((name, kind, tier) in found for tier in TIERS):
-            print(row(name, kind, found))
+        if any((name, kind, tier) in found for tier in tiers):
+            print(row(name, kind, tiers, found))
 
 
 if __name__ == "__main__":

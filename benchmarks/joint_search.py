@@ -50,10 +50,15 @@ from tflm_planner.codesign.joint.memory import (
 )
 from tflm_planner.codesign.joint.search_svg import search_svg
 from tflm_planner.codesign.joint.space import Genes, SearchSpace, StageShape
-from tflm_planner.codesign.training.data import DataSet, load_data, resized
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet, resized
 from tflm_planner.codesign.training.loop import Recipe, RunFiles, epochs_only, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
-from tflm_planner.codesign.training.supernet import SuperNetwork, SuperRecipe, train_super
+from tflm_planner.codesign.training.super_network import (
+    SuperNetwork,
+    SuperNetworkRecipe,
+    train_super_network,
+)
 from tflm_planner.device.cpp.export import export
 from tflm_planner.jobs.engine import JobEngine
 from tflm_planner.jobs.engines import engine_at
@@ -71,7 +76,7 @@ VALIDATION = 400
 """Images kept from training, by which networks are chosen; those to test on choose nothing."""
 SAMPLE = 500
 """Networks whose exact arena is compared with the count of activations."""
-SUPER = SuperRecipe(Recipe(epochs=3, shift=2), Recipe(epochs=4, rate=0.05, shift=2))
+SUPER = SuperNetworkRecipe(Recipe(epochs=3, shift=2), Recipe(epochs=4, rate=0.05, shift=2))
 LAST = Recipe(epochs=8, rate=0.02, shift=2)
 
 
@@ -101,12 +106,12 @@ def super_network(parts: Parts, folder: Path, seed: int) -> SuperNetwork:
     if path.is_file():
         network.whole.load(dict(np.load(path)))
     else:
-        train_super(network, parts.training, super_recipe(seed), epochs_only(_say))
+        train_super_network(network, parts.training, super_recipe(seed), epochs_only(_say))
         np.savez(path, allow_pickle=True, **network.whole.state())
     return network
 
 
-def super_recipe(seed: int) -> SuperRecipe:
+def super_recipe(seed: int) -> SuperNetworkRecipe:
     """That of the experiment, with another order of images and other parts."""
     largest, elastic = (replace(r, seed=seed) for r in (SUPER.largest, SUPER.elastic))
     return replace(SUPER, largest=largest, elastic=elastic)

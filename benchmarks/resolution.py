@@ -32,11 +32,12 @@ from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.sizes import size_of
 from tflm_planner.codesign.networks.folding import running
-from tflm_planner.codesign.training.data import DataSet, load_data, resized
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet, resized
 from tflm_planner.codesign.training.detection import found
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.scenes import GRID
-from tflm_planner.codesign.training.trainable import TrainingForm, untrained
+from tflm_planner.codesign.training.trainable import untrained
 
 TASKS = {"naming": "scenes", "finding": "detection"}
 """What is trained, and on which data."""
@@ -65,7 +66,7 @@ def trained(task: str, side: int, data: DataSet, recipe: Recipe) -> dict[str, fl
     """Scores of one training on the test images, and the processor time that it took."""
     began = time.process_time()
     small = resized(data, side)
-    trainable = untrained(network(task, side, data.classes), TrainingForm(), recipe.seed)
+    trainable = untrained(network(task, side, data.classes), recipe.seed)
     history = train(trainable, small, recipe)
     scores = {"accuracy": history[-1].accuracy}
     if task == "finding":

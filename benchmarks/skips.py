@@ -17,7 +17,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -25,14 +25,16 @@ from pathlib import Path
 from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.papers import small_densenet
-from tflm_planner.codesign.chains.residuals import plain, reorganise
+from tflm_planner.codesign.chains.residuals import plain, reorganise, vanishing
 from tflm_planner.codesign.chains.sizes import size_of
 from tflm_planner.codesign.networks.folding import running
 from tflm_planner.codesign.networks.selection import planned_memory, select
-from tflm_planner.codesign.training.data import DataSet, load_data
+from tflm_planner.codesign.networks.weights import Norms
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
-from tflm_planner.codesign.training.trainable import TrainingForm, untrained
+from tflm_planner.codesign.training.trainable import Trainable, untrained
 from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.targets import load_target
@@ -86,46 +88,40 @@ def densenet(shape: Shape, growth: int) -> Chain:
     return small_densenet(f"densenet{shape.layers}_{growth}", image, sizes, growth, shape.classes)
 
 
-def original(chain: Chain) -> tuple[Chain, TrainingForm]:
+def original(chain: Chain) -> tuple[Chain, Norms]:
     """As it is."""
-    return chain, TrainingForm()
+    return chain, "after"
 
 
-def without(chain: Chain) -> tuple[Chain, TrainingForm]:
+def without(chain: Chain) -> tuple[Chain, Norms]:
     """Without skips."""
-    return plain(chain), TrainingForm()
+    return plain(chain), "after"
 
 
-def dero(chain: Chain) -> tuple[Chain, TrainingForm]:
+def dero(chain: Chain) -> tuple[Chain, Norms]:
     """With DERO's skips, normalised before convolutions, and scaled where the paper's network of
     that kind has them scaled."""
     is_dense = chain.name.startswith("dense")
     made = reorganise(chain, scaled="where shapes change" if is_dense else "always")
-    return made, TrainingForm("before")
+    return made, "before"
 
 
-def vanishing(chain: Chain) -> tuple[Chain, TrainingForm]:
+def everywhere(chain: Chain) -> tuple[Chain, Norms]:
     """With a skip around each convolution that folds into it."""
-    return plain(chain), TrainingForm("after", "identity")
+    return vanishing(chain), "after"
 
 
-def vanishing_at_peak(chain: Chain) -> tuple[Chain, TrainingForm]:
+def at_peak(chain: Chain) -> tuple[Chain, Norms]:
     """With such skips where others lived at the peak; the others stay."""
-    chosen = select(chain, plain, MEMORY)
-    around: Collection[int] = {
-        place
-        for end in chosen.changed
-        for place in range(end + 1 - chain.layers[end].skip, end + 1)
-    }
-    return chosen.chain, TrainingForm("after", "identity", around)
+    return select(chain, vanishing, MEMORY).chain, "after"
 
 
-VARIANTS: dict[str, Callable[[Chain], tuple[Chain, TrainingForm]]] = {
+VARIANTS: dict[str, Callable[[Chain], tuple[Chain, Norms]]] = {
     "original": original,
     "plain": without,
     "DERO": dero,
-    "vanishing": vanishing,
-    "vanishing at the peak": vanishing_at_peak,
+    "vanishing": everywhere,
+    "vanishing at the peak": at_peak,
     "plain, taught": without,
 }
 TAUGHT = ("plain, taught",)
@@ -156,9 +152,14 @@ class Networks:
     shape: Shape
 
     @cache  # noqa: B019 (there is one)
-    def made(self, name: str, width: int) -> tuple[Chain, TrainingForm]:
-        """A variant, and how it is trained."""
+    def made(self, name: str, width: int) -> tuple[Chain, Norms]:
+        """A variant, and where it is normalised in training."""
         return VARIANTS[name](FAMILIES[self.family].make(self.shape, width))
+
+    def trainable(self, name: str, width: int, seed: int) -> Trainable:
+        """A variant with weights from a seed."""
+        chain, norms = self.made(name, width)
+        return untrained(chain, seed, norms)
 
     @cache  # noqa: B019
     def memory(self, name: str, width: int) -> int:
@@ -181,10 +182,10 @@ def score(
 ) -> dict[str, float]:
     """Accuracies of one training, and the processor time that it took."""
     began = time.process_time()
-    trainable = untrained(*networks.made(name, width), recipe.seed)
+    trainable = networks.trainable(name, width, recipe.seed)
     teacher = None
     if name in TAUGHT:
-        taught_by = untrained(*networks.made("original", width), recipe.seed)
+        taught_by = networks.trainable("original", width, recipe.seed)
         train(taught_by, data, recipe)
         teacher, recipe = taught_by.predict, replace(recipe, distilling=0.5)
     train(trainable, data, recipe, teacher=teacher)

@@ -17,10 +17,11 @@ from benchmarks.skips import MEMORY, in_words
 from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.sizes import size_of
-from tflm_planner.codesign.training.data import DataSet, load_data
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
-from tflm_planner.codesign.training.trainable import TrainingForm, untrained
+from tflm_planner.codesign.training.trainable import untrained
 
 KERNELS = {"digits": (3, 3), "faces": (3, 3), "gunpoint": (9, 1), "vowels": (3, 3)}
 """The data sets, and the windows of convolutions: of a series of one channel points in time
@@ -44,7 +45,7 @@ def row(name: str, recipes: list[Recipe]) -> str:
     chain = network(name, data)
     scores: list[tuple[float, float]] = []
     for recipe in recipes:
-        trainable = untrained(chain, TrainingForm(), recipe.seed)
+        trainable = untrained(chain, recipe.seed)
         train(trainable, data, recipe)
         rounded = round_network(trainable, data, FINE_TUNING)
         scores.append((rounded.of_floats, rounded.of_int8))

@@ -21,7 +21,7 @@ from tflm_planner.codesign.networks.weights import Network, draw
 from tflm_planner.codesign.training.data import load_data
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
-from tflm_planner.codesign.training.trainable import TrainingForm, of_network, untrained
+from tflm_planner.codesign.training.trainable import of_network, untrained
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 
@@ -115,7 +115,7 @@ def on_tflm(data: bytes, image: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", CHAINS)
 def test_tensorflow_numpy_and_litert_compute_the_same(name: str, norms: str) -> None:
     chain = CHAINS[name]()
-    trainable = disturbed(untrained(chain, TrainingForm(norms), 0))  # type: ignore[arg-type]
+    trainable = disturbed(untrained(chain, 0, norms))  # type: ignore[arg-type]
     images = some_images(chain)
     network = trainable.network()
     wanted = scores_of(network, images)
@@ -217,7 +217,7 @@ def test_a_dense_network_learns_the_same_each_time_and_is_made_int8() -> None:
     pytest.importorskip("sklearn")
     digits = load_data("digits")
     recipe = Recipe(epochs=3, batch=32, rate=0.2)
-    twice = [untrained(dense(), TrainingForm(), 0) for _ in range(2)]
+    twice = [untrained(dense(), 0) for _ in range(2)]
     histories = [train(trainable, digits, recipe) for trainable in twice]
     assert histories[0] == histories[1] and histories[0][-1].accuracy > 0.85
     state, again = (trainable.state() for trainable in twice)

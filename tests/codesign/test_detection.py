@@ -10,8 +10,10 @@ import pytest
 
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
-from tflm_planner.codesign.training.data import DataSet, load_data, resize, resized
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet, resized
 from tflm_planner.codesign.training.detection import Detections, found
+from tflm_planner.codesign.training.images import resize
 from tflm_planner.codesign.training.loop import Recipe, batches, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.scenes import (
@@ -24,7 +26,7 @@ from tflm_planner.codesign.training.scenes import (
     crowds,
     scenes,
 )
-from tflm_planner.codesign.training.trainable import TrainingForm, untrained
+from tflm_planner.codesign.training.trainable import untrained
 
 needs_tensorflow = pytest.mark.skipif(
     find_spec("tensorflow") is None, reason="needs TensorFlow (extra codesign)"
@@ -154,7 +156,7 @@ def finder(side: int) -> Chain:
 def test_what_is_on_a_grid_is_learned_and_rounded() -> None:
     data = resized(on_a_grid(), 24)
     data = replace(data, test_images=data.images, test_labels=data.labels)
-    trainable = untrained(finder(24), TrainingForm(), 0)
+    trainable = untrained(finder(24), 0)
     history = train(trainable, data, Recipe(epochs=60, batch=20))
     scores = trainable.predict(data.images)
     assert scores.shape == (60, GRID, GRID, 11)

@@ -288,7 +288,7 @@ def test_a_search_is_the_same_on_a_cluster_whose_worker_is_killed() -> None:
 @needs_tensorflow
 @pytest.mark.slow
 def test_members_are_parts_of_the_largest() -> None:
-    from tflm_planner.codesign.training.supernet import SuperNetwork
+    from tflm_planner.codesign.training.super_network import SuperNetwork
     from tflm_planner.codesign.training.trainable import untrained
 
     random = np.random.default_rng(0)
@@ -310,10 +310,10 @@ def test_members_are_parts_of_the_largest() -> None:
     for genes in (*members(4), SPACE.largest, SPACE.smallest):
         member = network.member(genes)
         assert member.chain == SPACE.decode(genes).chain()
-        shapes = {n: v.shape for n, v in untrained(member.chain, _form(), 0).state().items()}
+        shapes = {n: v.shape for n, v in untrained(member.chain, 0).state().items()}
         assert {n: v.shape for n, v in member.state().items()} == shapes
         side = SPACE.decode(genes).resolution
-        from tflm_planner.codesign.training.data import resize
+        from tflm_planner.codesign.training.images import resize
 
         own = member.accuracy(resize(images, side), labels)
         assert own == network.accuracy(genes, images, labels)
@@ -322,25 +322,23 @@ def test_members_are_parts_of_the_largest() -> None:
     assert np.array_equal(small[:, :, 0], large[1:-1, 1:-1, 0, : small.shape[3]])
 
 
-def _form():
-    from tflm_planner.codesign.training.trainable import TrainingForm
-
-    return TrainingForm()
-
-
 @needs_tensorflow
 @pytest.mark.slow
 def test_a_super_network_learns() -> None:
     pytest.importorskip("sklearn")
     from tflm_planner.codesign.training.data import load_data
     from tflm_planner.codesign.training.loop import Recipe
-    from tflm_planner.codesign.training.supernet import SuperNetwork, SuperRecipe, train_super
+    from tflm_planner.codesign.training.super_network import (
+        SuperNetwork,
+        SuperNetworkRecipe,
+        train_super_network,
+    )
 
     data = load_data("digits")
     space = replace(SPACE, resolutions=(6, 8))
     network = SuperNetwork(space, data.images)
-    recipe = SuperRecipe(Recipe(epochs=2), Recipe(epochs=2, batch=128), parts=0)
-    train_super(network, data, recipe)
+    recipe = SuperNetworkRecipe(Recipe(epochs=2), Recipe(epochs=2, batch=128), parts=0)
+    train_super_network(network, data, recipe)
     test = data.test_images, data.test_labels
     assert network.accuracy(space.largest, *test) > 0.8
     assert network.accuracy(space.smallest, *test) > 0.3

@@ -26,7 +26,9 @@ from tflm_planner.codesign.chains.residuals import (
     plain,
     redistribute,
     reorganise,
+    repvgg,
     units,
+    vanishing,
 )
 from tflm_planner.codesign.chains.sizes import size_of
 from tflm_planner.codesign.networks.build import build, build_floats
@@ -155,21 +157,45 @@ def test_a_norm_of_the_image_alone_does_not_fold() -> None:
     assert np.abs(difference[:, 0]).max() > 0.1
 
 
-@pytest.mark.parametrize("branches", ["identity", "repvgg"])
-@pytest.mark.parametrize("name", ["resnet", "bottlenecks"])
-def test_branches_of_training_vanish(name: str, branches: Any) -> None:
-    chain = without_softmax(plain(CHAINS[name]()))
-    trained = draw(chain, 7, "after", branches)
+@pytest.mark.parametrize("rewrite", [vanishing, repvgg])
+@pytest.mark.parametrize("name", CHAINS)
+def test_branches_of_training_vanish(name: str, rewrite: Any) -> None:
+    chain = without_softmax(CHAINS[name]())
+    trained = draw(rewrite(chain), 7, "after")
     assert sum(len(w.parallel) for w in trained.weights) >= 2
     folded = fold(trained)
-    assert same(trained, folded) and folded.chain == chain
+    assert same(trained, folded) and folded.chain == plain(chain)
     image = images(chain)
     assert distance(evaluate(trained, image), on_litert(build_floats(folded), image)) < 1e-4
 
 
+def test_each_3x3_convolution_gets_the_branches_of_repvgg() -> None:
+    """All three where shapes stay the same, else without the copy; none beside other windows."""
+    grown = ChainBuilder(3)
+    grown.conv(8, (3, 3), 2, "relu")
+    grown.conv(8, (3, 3), 1, "relu")
+    grown.conv(8, (5, 5), 1, "relu")
+    grown.conv(8)
+    chain = Chain("three", (12, 10, 3), tuple(grown.layers))
+    trained = draw(repvgg(chain), 1, "after")
+    shapes = [[b.kernel.shape for b in w.parallel] for w in trained.weights]
+    one = (1, 1, 8, 8)
+    assert shapes == [[(1, 1, 3, 8)], [one, one], [], []]
+    assert np.array_equal(trained.weights[1].parallel[0].kernel[0, 0], np.eye(8)), "the copy"
+    assert same(trained, fold(trained)) and fold(trained).chain == chain
+
+
+def test_branches_replace_the_skips_that_are_named() -> None:
+    chain = resnet()
+    last = max(ends(chain))
+    made = repvgg(chain, {last})
+    assert [p for p, x in enumerate(made.layers) if x.branches != "none"] == [last - 1, last]
+    assert running(made) == plain(chain, {last}) and len(ends(made)) == len(ends(chain)) - 1
+
+
 def test_a_skip_around_one_convolution_vanishes_where_it_is_wanted() -> None:
     chain = plain(resnet())
-    trained = draw(chain, 8, branches="identity", where={1, 2})
+    trained = draw(vanishing(resnet(), {2}), 8)
     assert [p for p, w in enumerate(trained.weights) if w.parallel] == [1, 2]
     x = images(chain)
     first = Network(replace(chain, layers=chain.layers[:1]), trained.weights[:1])

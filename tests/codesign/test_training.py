@@ -4,6 +4,10 @@ the same as a model of floats, and nearly the same as one of int8."""
 from __future__ import annotations
 
 import csv
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -12,24 +16,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tflm_planner
 from tests.conftest import needs_tflm
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
-from tflm_planner.codesign.chains.residuals import plain, reorganise
+from tflm_planner.codesign.chains.residuals import plain, reorganise, repvgg, vanishing
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.build import build_int8
 from tflm_planner.codesign.networks.evaluate import evaluate
 from tflm_planner.codesign.networks.folding import fold
 from tflm_planner.codesign.networks.scoring import outputs, value_ranges
-from tflm_planner.codesign.networks.weights import Network
+from tflm_planner.codesign.networks.weights import Network, Norms
 from tflm_planner.codesign.training import loop
-from tflm_planner.codesign.training.data import DataSet, ImageFiles, load_data, resize, resized
-from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.data import load_data
+from tflm_planner.codesign.training.data_set import DataSet, resized
+from tflm_planner.codesign.training.images import ImageFiles, resize
 from tflm_planner.codesign.training.loop import Recipe, RunFiles, batches, learning_rate, train
 from tflm_planner.codesign.training.rounding import FINE_TUNING, RoundedModel, round_network
 from tflm_planner.codesign.training.scenes import DARKNESS, LARGEST, SIDE, SMALLEST, scenes
 from tflm_planner.codesign.training.trainable import (
     Trainable,
-    TrainingForm,
     of_network,
     untrained,
 )
@@ -64,13 +70,13 @@ def mobile() -> Chain:
     return Chain("mobile", (17, 14, 2), tuple(grown.layers))
 
 
-FORMS = {
-    "sums": (resnet(9), TrainingForm()),
-    "late sums": (reorganise(resnet(9)), TrainingForm("before")),
-    "identity": (plain(resnet(9)), TrainingForm("after", "identity")),
-    "repvgg": (plain(resnet(9)), TrainingForm("after", "repvgg", {1, 2})),
-    "bottlenecks": (mobile(), TrainingForm()),
-    "late bottlenecks": (reorganise(mobile()), TrainingForm("before")),
+FORMS: dict[str, tuple[Chain, Norms]] = {
+    "sums": (resnet(9), "after"),
+    "late sums": (reorganise(resnet(9)), "before"),
+    "vanishing": (vanishing(resnet(9)), "after"),
+    "repvgg": (repvgg(resnet(9), {2}), "after"),
+    "bottlenecks": (mobile(), "after"),
+    "late bottlenecks": (reorganise(mobile()), "before"),
 }
 
 
@@ -101,13 +107,38 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_tensorflow_computes_what_numpy_says(name: str) -> None:
-    chain, form = FORMS[name]
-    trainable = disturbed(untrained(chain, form, 0))
+    chain, norms = FORMS[name]
+    trainable = disturbed(untrained(chain, 0, norms))
     images = np.random.default_rng(2).normal(size=(3, *chain.image)).astype(np.float32)
     network = trainable.network()
     wanted = scores_of(network, images)
     assert distance(trainable.predict(images), wanted) < 1e-5
     assert distance(of_network(fold(network)).predict(images), wanted) < 1e-5
+
+
+def test_tensorflow_is_imported_in_one_place() -> None:
+    """Elsewhere it would come without what makes it deterministic."""
+    importing = re.compile(r"^\s*(import|from) tensorflow\b|import_module\(.tensorflow.\)", re.M)
+    package = Path(tflm_planner.__file__).parent
+    files = [path for path in package.rglob("*.py") if importing.search(path.read_text())]
+    assert [path.relative_to(package).as_posix() for path in files] == ["codesign/framework.py"]
+
+
+@pytest.mark.slow
+def test_the_kernels_that_crashed_are_off_and_operators_are_deterministic() -> None:
+    """In a process of its own: what is set must be set before the first import."""
+    program = (
+        "import os\n"
+        "from tflm_planner.codesign.framework import tensorflow\n"
+        "tf = tensorflow()\n"
+        "from tensorflow.python.framework import config\n"
+        "print(os.environ['TF_ENABLE_ONEDNN_OPTS'], config.is_op_determinism_enabled())\n"
+    )
+    inherited = {k: v for k, v in os.environ.items() if k != "TF_ENABLE_ONEDNN_OPTS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=inherited, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "True"]
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -233,7 +264,7 @@ def test_folders_of_images(tmp_path: Path) -> None:
     grown.conv(4, (3, 3), 2, "relu")
     grown.classify(2, pools=True)
     chain = Chain("small", (8, 8, 3), tuple(grown.layers))
-    losses = [train(untrained(chain, TrainingForm(), 0), d, recipe) for d in (data, later)]
+    losses = [train(untrained(chain, 0), d, recipe) for d in (data, later)]
     assert losses[0] == losses[1]
     (tmp_path / "train" / "cats" / "0.png").write_bytes(b"none")
     with pytest.raises(UsageError, match="cannot be read"):
@@ -278,7 +309,7 @@ QUICK = Recipe(epochs=4, batch=64, rate=0.1)
 
 @pytest.fixture(scope="module")
 def trained(digits: DataSet) -> Trainable:
-    trainable = untrained(resnet(), TrainingForm(), 0)
+    trainable = untrained(resnet(), 0)
     train(trainable, digits, QUICK)
     return trainable
 
@@ -307,9 +338,9 @@ def test_a_run_goes_on_where_it_was_ended(
             raise Ended
 
     with pytest.raises(Ended):
-        train(untrained(resnet(), TrainingForm(), 0), digits, QUICK, files, say=end_in_second)
+        train(untrained(resnet(), 0), digits, QUICK, files, say=end_in_second)
     assert len(list(csv.DictReader(files.log.open()))) == 2  # type: ignore[union-attr]
-    again = untrained(resnet(), TrainingForm(), 99)
+    again = untrained(resnet(), 99)
     history = train(again, digits, QUICK, files)
     assert [row["epoch"] for row in csv.DictReader(files.log.open())] == ["1", "2", "3", "4"]  # type: ignore[union-attr]
     assert len(history) == 4 and history[-1].rate < history[0].rate
@@ -325,7 +356,7 @@ def test_lines_of_batches_change_no_number(
 ) -> None:
     monkeypatch.setattr(loop, "Seldom", partial(Seldom, seconds=0.0))
     said: list[str] = []
-    again = untrained(resnet(), TrainingForm(), 0)
+    again = untrained(resnet(), 0)
     train(again, digits, QUICK, say=said.append)
     for name, values in trained.state().items():
         assert np.array_equal(values, again.state()[name]), name
@@ -343,7 +374,7 @@ def test_lines_of_batches_change_no_number(
 def test_a_student_learns_from_its_teacher_alone(trained: Trainable, digits: DataSet) -> None:
     """The labels are wrong; nine tenths of the loss are the teacher's."""
     wrong = replace(digits, labels=(digits.labels + 1) % 10)
-    student = untrained(plain(resnet()), TrainingForm(), 0)
+    student = untrained(plain(resnet()), 0)
     recipe = replace(QUICK, epochs=2, distilling=0.9)
     train(student, wrong, recipe, teacher=trained.predict)
     assert student.accuracy(digits.test_images, digits.test_labels) > 0.5
@@ -378,8 +409,8 @@ def test_fine_tuning_that_diverges_is_not_kept(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sums", "late sums", "bottlenecks"])
 def test_rounded_training_sees_what_int8_computes(name: str) -> None:
-    chain, form = FORMS[name]
-    network = fold(disturbed(untrained(chain, form, 0)).network())
+    chain, norms = FORMS[name]
+    network = fold(disturbed(untrained(chain, 0, norms)).network())
     images = np.random.default_rng(3).normal(size=(20, *chain.image)).astype(np.float32)
     ranges = value_ranges(network, images)
     int8 = outputs(build_int8(network, ranges), images)
@@ -394,14 +425,14 @@ def test_rounded_training_sees_what_int8_computes(name: str) -> None:
 
 @pytest.mark.slow
 def test_ranges_hold_what_was_seen() -> None:
-    network = fold(untrained(resnet(), TrainingForm(), 0).network())
+    network = fold(untrained(resnet(), 0).network())
     images = np.random.default_rng(3).normal(size=(4, 8, 8, 1)).astype(np.float32)
     ranges = value_ranges(network, images)
     assert ranges[0].low == images.min() and ranges[0].high == images.max()
     relu = ranges[1]
     assert relu.low == 0 and relu.zero_point == -128
     with pytest.raises(ValueError, match="fold"):
-        value_ranges(untrained(resnet(), TrainingForm(), 0).network(), images)
+        value_ranges(untrained(resnet(), 0).network(), images)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ three skips lowers that; replacing its skips does not:
 
 >>> from functools import partial
 >>> from tflm_planner.codesign.chains.papers import NETWORKS
->>> from tflm_planner.codesign.chains.residuals import ends, plain, reorganise
+>>> from tflm_planner.codesign.chains.residuals import ends, plain, reorganise, vanishing
 >>> from tflm_planner.codesign.networks.selection import planned_memory, select
 >>> from tflm_planner.tflm.targets import load_target
 >>> resnet8 = NETWORKS["resnet8"]()
@@ -43,7 +43,7 @@ numpy, so that a fold can be checked; `build` writes the model:
 >>> from tflm_planner.codesign.networks.evaluate import evaluate
 >>> from tflm_planner.codesign.networks.folding import fold
 >>> from tflm_planner.codesign.networks.weights import draw
->>> trained = draw(plain(resnet8), 0, "after", "identity")
+>>> trained = draw(vanishing(resnet8), 0, "after")
 >>> folded = fold(trained)
 >>> images = np.random.default_rng(0).normal(size=(2, 32, 32, 3))
 >>> bool(np.abs(evaluate(folded, images) - evaluate(trained, images)).max() < 1e-9)
@@ -76,7 +76,7 @@ False floor None
 True plan 22344
 
 **Training**, with TensorFlow: `training.loop` trains chains on images (`training.data`),
-`training.supernet` trains all networks of a space at once, `training.rounding` writes a trained
-network as an int8 model, and `training.detection` judges what is found on a grid of cells
+`training.super_network` trains all networks of a space at once, `training.rounding` writes a
+trained network as an int8 model, and `training.detection` judges what is found on a grid of cells
 (docs/training.md).
 """

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.support.errors import UsageError
 
 _CALIBRATION = 4
@@ -25,7 +26,7 @@ Convert = Callable[[Any], bytes]
 def convert_keras_file(path: Path) -> bytes:
     """The int8 model of a file that Keras wrote, calibrated with random numbers. Raises UsageError
     if TensorFlow is missing, or Keras cannot read the file."""
-    convert, keras = keras_converter(), _tensorflow().keras
+    convert, keras = keras_converter(), tensorflow().keras
     try:
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # whatever Keras raises
@@ -36,7 +37,7 @@ def convert_keras_file(path: Path) -> bytes:
 def keras_converter() -> Convert:
     """A function that converts a Keras model to int8 with TensorFlow. Raises UsageError if
     TensorFlow is missing."""
-    tensorflow = _tensorflow()
+    tf = tensorflow()
 
     def convert(keras_model: Any) -> bytes:
         shape = (1, *keras_model.input_shape[1:])  # a batch of one, which TFLM needs
@@ -49,28 +50,17 @@ def keras_converter() -> Convert:
             for _ in range(_CALIBRATION):
                 yield [random.normal(size=shape).astype(np.float32)]
 
-        image = tensorflow.TensorSpec(shape, tensorflow.float32)
-        concrete = tensorflow.function(infer).get_concrete_function(image)
+        image = tf.TensorSpec(shape, tf.float32)
+        concrete = tf.function(infer).get_concrete_function(image)
         constants = importlib.import_module("tensorflow.python.framework.convert_to_constants")
         frozen = constants.convert_variables_to_constants_v2(concrete)
-        lite = tensorflow.lite
+        lite = tf.lite
         converter = lite.TFLiteConverter.from_concrete_functions([frozen], keras_model)
         converter.optimizations = [lite.Optimize.DEFAULT]
         converter.representative_dataset = samples
         converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
-        converter.inference_input_type = converter.inference_output_type = tensorflow.int8
+        converter.inference_input_type = converter.inference_output_type = tf.int8
         with redirect_stdout(sys.stderr):  # so that what TensorFlow prints does not get into --json
             return bytes(converter.convert())
 
     return convert
-
-
-def _tensorflow() -> Any:
-    try:
-        import tensorflow as tf  # pyright: ignore
-    except ImportError as error:
-        raise UsageError(
-            "Keras models need TensorFlow: pip install 'tflm-planner[codesign]'; built-in families "
-            "(fit --family) and .tflite files need none"
-        ) from error
-    return tf

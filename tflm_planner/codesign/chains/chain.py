@@ -28,6 +28,10 @@ skip of another shape goes through a 1x1 convolution. concat: the skip's channel
 before those of the layer. late sum: added after the activation; a skip of another shape is reshaped
 without weights (`reshaping`). scaled late sum: a late sum whose skip is multiplied by a factor and
 shifted by an addend for each channel."""
+Branches = Literal["none", "identity", "repvgg"]
+"""Parallel branches of a convolution, which only training has: they fold into its kernel. identity:
+a normalised copy of its operand, if channels and image size stay the same. repvgg: also a
+normalised 1x1 convolution (Ding et al. 2021)."""
 Shape = tuple[int, int, int]
 """Height, width and channels of one image."""
 
@@ -40,7 +44,8 @@ class Layer:
     there are as many as channels, it is depthwise. activation: applied to the result, after a sum
     (but before a late sum). skip: how many layers, including this one, the skip that ends here goes
     around; 0 if no skip ends here. join: how the skip is joined. branch: for a concatenation,
-    output channels of a 1x1 convolution on the skip (with the same activation); 0 for none."""
+    output channels of a 1x1 convolution on the skip (with the same activation); 0 for none.
+    branches: parallel branches that a convolution has in training."""
 
     kind: LayerKind
     kernel: tuple[int, int] = (1, 1)
@@ -52,6 +57,7 @@ class Layer:
     skip: int = 0
     join: Join = "sum"
     branch: int = 0
+    branches: Branches = "none"
 
     @property
     def is_depthwise(self) -> bool:

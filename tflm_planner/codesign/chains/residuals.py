@@ -5,19 +5,22 @@
     plain          does both
     reorganise     puts a late skip around each convolution, from the convolution's own operand,
                    so that no third value lives while it runs (Mendis et al. 2024, DERO)
+    vanishing      as plain, but training has a skip around each convolution, which folds into it
+    repvgg         as vanishing, with a 1x1 convolution beside each 3x3 one (Ding et al. 2021)
 
 `where` names the skips to change by the layers at which they end; other skips stay. All of these
-functions change what a network computes, so it must be trained anew. It must not know families.
+functions change what a network computes, so it must be trained anew; what `vanishing` and `repvgg`
+add, `networks.folding` takes away again without a change. It must not know families.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tflm_planner.codesign.chains.chain import Chain, Join, Layer, steps
+from tflm_planner.codesign.chains.chain import Branches, Chain, Join, Layer, steps
 
 Scaled = Literal["always", "where shapes change"]
 """Which late skips are scaled: "always" as in DERO's MobileNet, MCUNet and ResNet, or "where shapes
@@ -120,6 +123,43 @@ def reorganise(
         join: Join = "scaled late sum" if is_scaled else "late sum"
         layers[end] = replace(layers[end], skip=end + 1 - place, join=join)
     return replace(linear, name=f"{chain.name}_dero", layers=tuple(layers))
+
+
+def vanishing(chain: Chain, where: Collection[int] | None = None) -> Chain:
+    """The plain chain with skips that training alone has: each convolution that a removed skip went
+    around, and that changes neither channels nor image size, gets a normalised copy of its operand
+    beside it. None: all skips are removed, and every such convolution gets one."""
+    return _with_branches(chain, where, "identity", _keeps_shape)
+
+
+def repvgg(chain: Chain, where: Collection[int] | None = None) -> Chain:
+    """The plain chain with the branches of RepVGG, which training alone has (Ding et al. 2021, 3):
+    each 3x3 convolution that a removed skip went around gets a normalised 1x1 convolution beside
+    it and, if shapes stay the same, a normalised copy of its operand. None: all skips are removed,
+    and every 3x3 convolution gets them."""
+    return _with_branches(chain, where, "repvgg", lambda layer: layer.kernel == (3, 3))
+
+
+def _with_branches(
+    chain: Chain,
+    where: Collection[int] | None,
+    branches: Branches,
+    takes: Callable[[Layer], bool],
+) -> Chain:
+    """The plain chain with branches beside the convolutions that a removed skip went around, if
+    they take them."""
+    made, affected = plain(chain, where), _affected_layers(chain, where)
+    layers = tuple(
+        replace(layer, branches=branches)
+        if layer.kind == "conv" and takes(layer) and (affected is None or place in affected)
+        else layer
+        for place, layer in enumerate(made.layers)
+    )
+    return replace(made, layers=layers)
+
+
+def _keeps_shape(layer: Layer) -> bool:
+    return layer.stride == 1 and layer.channels_in == layer.channels_out
 
 
 def _ends_to_remove(chain: Chain, where: Collection[int] | None) -> frozenset[int]:

@@ -32,7 +32,8 @@ class Size:
 
 
 def size_of(chain: Chain) -> Size:
-    """The multiply-accumulates and parameters of a chain."""
+    """The multiply-accumulates and parameters of a chain, without branches that only training
+    has."""
     chain_steps = steps(chain)
     layers = [layer for step in chain_steps for layer, _ in _products(step)]
     weights = sum(layer.weights for layer in layers)

@@ -8,8 +8,9 @@
 
 A quick figure is that of a small search for tiles, or of rows that are streamed without a search.
 It says which variants are worth the search that their command makes. Figures are kept by the bytes
-of the file, so that variants with equal files are planned once. It must not know which variants are
-tried, nor why.
+of the file. (Networks of equal shapes are one variant already, in `variants` and `user_build`; two
+files of such a network have one arena, but not one size: names and equal weights differ.) It must
+not know which variants are tried, nor why.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ It needs TensorFlow, if nothing else is given that converts.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -27,6 +27,7 @@ from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.target import Target
+from tflm_planner.tiling.evaluate.equivalence import model_signature
 
 MakeKeras = Callable[[int, float, int], Any]
 
@@ -38,16 +39,18 @@ def user_variants(
     on_progress: Callable[[str], None],
     convert: Convert | None = None,
 ) -> list[Variant]:
-    """All variants that a user's function makes, sorted by multiplications, most first. convert:
-    turns what the function returns into the file of an int8 model; default is TensorFlow's
-    converter. Raises UsageError if file, function, TensorFlow or resolutions are missing, or if the
-    function fails; ModelError if skips are to be removed from a model that no chain holds."""
+    """All variants that a user's function makes, sorted by multiplications, most first. Of models
+    that differ only in weights, as different widths may round to the same network, the first is
+    taken. convert: turns what the function returns into the file of an int8 model; default is
+    TensorFlow's converter. Raises UsageError if file, function, TensorFlow or resolutions are
+    missing, or if the function fails; ModelError if skips are to be removed from a model that no
+    chain holds."""
     if not grid.resolutions:
         raise UsageError("--build: say what the function is called with; add --resolutions 96,128")
     convert = convert or keras_converter()
     function = _function(spec)
     name = Path(spec.rpartition(":")[0]).stem
-    variants: list[Variant] = []
+    by_network: dict[Hashable, Variant] = {}
     for depth, resolution, width in product(
         grid.depths or (0,), grid.resolutions, grid.widths or (1.0,)
     ):
@@ -61,6 +64,10 @@ def user_variants(
                 f"{type(error).__name__}: {error}"
             ) from error
         model = read_model(data)
+        network = model_signature(model)
+        if network in by_network:
+            on_progress(f"{label} is the same network as {by_network[network].name}")
+            continue
         variant = Variant(
             name=label,
             resolution=resolution,
@@ -70,8 +77,8 @@ def user_variants(
             floors=floors_of_model(model),
             make=partial(bytes, data),  # the file is made already
         )
-        variants.append(_without_skips(variant, model) if grid.plain else variant)
-    return sorted(variants, key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
+        by_network[network] = _without_skips(variant, model) if grid.plain else variant
+    return sorted(by_network.values(), key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
 
 
 def _without_skips(variant: Variant, model: Model) -> Variant:

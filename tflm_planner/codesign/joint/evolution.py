@@ -31,6 +31,7 @@ from tflm_planner.codesign.joint.space import Genes, SearchSpace
 from tflm_planner.jobs.engine import JobEngine, JobFailure
 from tflm_planner.jobs.store import ResultStore
 from tflm_planner.support.progress import Progress
+from tflm_planner.support.version import __version__
 
 Score = Callable[[Genes], float]
 """Genes of a network -> its accuracy."""
@@ -202,5 +203,5 @@ def _child(
 
 
 def _key(question: FitQuestion) -> str:
-    """A key made from everything that a verdict depends on."""
-    return f"memory {hashlib.sha256(repr(question).encode()).hexdigest()}"
+    """A key made from everything that a verdict depends on, the planner included."""
+    return f"memory {__version__} {hashlib.sha256(repr(question).encode()).hexdigest()}"

@@ -24,6 +24,7 @@ from tflm_planner.codesign.networks.numbers import (
     LayerPart,
     NoNumbers,
     Numbers,
+    PartWeights,
     drawn_zero_point,
 )
 from tflm_planner.codesign.networks.ranges import ValueRange, ValueSets, common_ranges
@@ -300,4 +301,4 @@ class _Build:
     def _weights(
         self, x: Tensor, part: LayerPart, shape: tuple[int, ...], axis: int
     ) -> list[Tensor]:
-        return self._numbers.weights(self._new, x, self._place, part, shape, axis)
+        return self._numbers.weights(self._new, x, PartWeights(self._place, part, shape, axis))

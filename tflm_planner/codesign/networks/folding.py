@@ -40,15 +40,15 @@ def fold(network: Network) -> Network:
 
 
 def running(chain: Chain) -> Chain:
-    """The chain of the folded network, in which kernels of linear convolutions include their late
-    skips."""
+    """The chain of the folded network, in which kernels include branches and, if they are those of
+    linear convolutions, late skips."""
     return replace(chain, layers=tuple(_running(step) for step in steps(chain)))
 
 
 def _running(step: Step) -> Layer:
     """A layer of the folded network. A strided window of one pixel grows to the stride, since its
     skip sums over all pixels of the stride."""
-    layer = step.layer
+    layer = replace(step.layer, branches="none")
     if not _is_swallowed(step):
         return layer
     grows = layer.kernel == (1, 1) and layer.stride > 1

@@ -38,6 +38,17 @@ class LayerPart:
     is_scaled: bool = False
 
 
+@dataclass(frozen=True)
+class PartWeights:
+    """The weights and biases of one part of layer `place`. shape: of the weights, in the order of
+    TFLite. axis: that of the output channels."""
+
+    place: int
+    part: LayerPart
+    shape: tuple[int, ...]
+    axis: int
+
+
 class Numbers(Protocol):
     """A source of types of values and numbers of parameters."""
 
@@ -45,17 +56,8 @@ class Numbers(Protocol):
         """Add a value that follows an activation."""
         ...
 
-    def weights(
-        self,
-        model: NewModel,
-        x: Tensor,
-        place: int,
-        part: LayerPart,
-        shape: tuple[int, ...],
-        axis: int | None,
-    ) -> list[Tensor]:
-        """Add weights and biases of the part of layer `place` that reads `x`. Weights are in the
-        order of TFLite, with a scale for each index along `axis` (None: a single scale)."""
+    def weights(self, model: NewModel, x: Tensor, of: PartWeights) -> list[Tensor]:
+        """Add weights and biases of the part of a layer that reads `x`."""
         ...
 
     def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
@@ -74,15 +76,7 @@ class NoNumbers:
         """See `Numbers`."""
         return model.add_float_value(shape)
 
-    def weights(
-        self,
-        model: NewModel,
-        x: Tensor,
-        place: int,
-        part: LayerPart,
-        shape: tuple[int, ...],
-        axis: int | None,
-    ) -> list[Tensor]:
+    def weights(self, model: NewModel, x: Tensor, of: PartWeights) -> list[Tensor]:
         """See `Numbers`."""
         return []
 
@@ -113,19 +107,11 @@ class DrawnInt8:
         """See `Numbers`."""
         return model.add_value(shape, SCALE, next(self._zero_points))
 
-    def weights(
-        self,
-        model: NewModel,
-        x: Tensor,
-        place: int,
-        part: LayerPart,
-        shape: tuple[int, ...],
-        axis: int | None,
-    ) -> list[Tensor]:
+    def weights(self, model: NewModel, x: Tensor, of: PartWeights) -> list[Tensor]:
         """See `Numbers`."""
-        axis = self._dense_axis if part.kind == "dense" else axis
-        weights = self._random.integers(-127, 128, shape, dtype=np.int8)
-        out = shape[axis or 0]
+        axis = self._dense_axis if of.part.kind == "dense" else of.axis
+        weights = self._random.integers(-127, 128, of.shape, dtype=np.int8)
+        out = of.shape[of.axis]
         fan_in = weights.size // out
         scales: Array = np.full(1 if axis is None else out, 1 / (73 * fan_in**0.5))
         biases = self._random.integers(-999, 1000, out, dtype=np.int32)
@@ -155,17 +141,9 @@ class GivenFloats:
         """See `Numbers`."""
         return model.add_float_value(shape)
 
-    def weights(
-        self,
-        model: NewModel,
-        x: Tensor,
-        place: int,
-        part: LayerPart,
-        shape: tuple[int, ...],
-        axis: int | None,
-    ) -> list[Tensor]:
+    def weights(self, model: NewModel, x: Tensor, of: PartWeights) -> list[Tensor]:
         """See `Numbers`."""
-        arrays = _weights_in_order(self._weights[place], part, shape, axis)
+        arrays = _weights_in_order(self._weights[of.place], of)
         return [model.add_parameters(values.astype(np.float32)) for values in arrays]
 
     def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
@@ -182,16 +160,15 @@ class GivenFloats:
         return model.add_float_value((1, width))
 
 
-def _weights_of_part(
-    weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
-) -> tuple[Array, Array]:
+def _weights_of_part(weights: LayerWeights, of: PartWeights) -> tuple[Array, Array]:
     """Weights (rows, columns, in, out; or in, out) and biases of a part of a layer."""
+    part, shape = of.part, of.shape
     if part.kind in ("conv", "dense"):
         return weights.kernel, weights.bias
     if part.kind == "projection":
         assert weights.projection is not None, "a projected skip has weights"
         return weights.projection
-    out = shape[axis or 0]
+    out = shape[of.axis]
     norm = weights.skip if part.is_scaled else None
     scale = np.ones(out) if norm is None else norm.scale
     shift = np.zeros(out) if norm is None else norm.shift
@@ -200,14 +177,12 @@ def _weights_of_part(
     return groups_kernel(shape[3], out) * scale, shift
 
 
-def _weights_in_order(
-    weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
-) -> tuple[Array, Array]:
+def _weights_in_order(weights: LayerWeights, of: PartWeights) -> tuple[Array, Array]:
     """Weights in the order and shape of TFLite, and biases, of a part of a layer."""
-    kernel, bias = _weights_of_part(weights, part, shape, axis)
-    order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
-    kernel = kernel.T if part.kind == "dense" else kernel.transpose(order)
-    return kernel.reshape(shape), bias
+    kernel, bias = _weights_of_part(weights, of)
+    order = (2, 0, 1, 3) if of.axis == 3 else (3, 0, 1, 2)
+    kernel = kernel.T if of.part.kind == "dense" else kernel.transpose(order)
+    return kernel.reshape(of.shape), bias
 
 
 class CalibratedInt8:
@@ -225,18 +200,10 @@ class CalibratedInt8:
         found = next(self._ranges)
         return model.add_value(shape, found.scale, found.zero_point)
 
-    def weights(
-        self,
-        model: NewModel,
-        x: Tensor,
-        place: int,
-        part: LayerPart,
-        shape: tuple[int, ...],
-        axis: int | None,
-    ) -> list[Tensor]:
+    def weights(self, model: NewModel, x: Tensor, of: PartWeights) -> list[Tensor]:
         """See `Numbers`."""
-        kernel, bias = _weights_in_order(self._weights[place], part, shape, axis)
-        axis = self._dense_axis if part.kind == "dense" else axis
+        kernel, bias = _weights_in_order(self._weights[of.place], of)
+        axis = self._dense_axis if of.part.kind == "dense" else of.axis
         scales = weight_scales(kernel, axis)
         along = [1] * kernel.ndim
         along[axis or 0] = len(scales)

@@ -18,8 +18,14 @@ from tflm_planner.codesign.networks.build import build_traced
 from tflm_planner.codesign.networks.folding import running
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection.inspect_model import Inspection, inspect_model
-from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
+from tflm_planner.pipeline.options import (
+    MemoryOptions,
+    PlanOptions,
+    StreamOptions,
+    TilePermission,
+)
 from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.pipeline.stream_input.split import split_for_rows
 from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.target import Target
@@ -115,6 +121,19 @@ def planned_memory(
     planning = PlanningSession(data, Stop(), silent)
     planned = planning.plan(PlanOptions(memory, tiles, verify=None)).file
     return _memory(planned.inspection, data, layers)
+
+
+def streamed_memory(
+    chain: Chain, target: Target, tiles: TilePermission | None = None
+) -> ChainMemory:
+    """The memory of both halves if the image comes row by row (`stream_input`), with the tiles that
+    are permitted in the back. Its head is that of the back, where the front has its room; its peak
+    is of all layers. Raises ModelError if the image cannot come so."""
+    data, layers = build_traced(running(chain))
+    options = StreamOptions(MemoryOptions(kernels=kernels_of(target)), tiles, verify=None)
+    pair, _ = split_for_rows(data, options)
+    head = pair.back.inspection.arena.head
+    return ChainMemory(pair.sram, head, frozenset(layers))
 
 
 def _memory(inspection: Inspection, data: bytes, layers: tuple[int, ...]) -> ChainMemory:

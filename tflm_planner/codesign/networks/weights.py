@@ -10,7 +10,6 @@ its factor and addend in inference. It must not know how models are written.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -75,33 +74,19 @@ class Network:
         )
 
 
-Branches = Literal["identity", "repvgg"]
-"""Parallel branches of a convolution. identity: a normalised copy of its operand, if channels and
-image size stay the same. repvgg: also a 1x1 convolution (Ding et al. 2021)."""
+Norms = Literal["before", "after"]
+"""Whether each convolution is normalised before or after it. Layers of the kind norm are normalised
+as well, and stay."""
 
 
-def draw(
-    chain: Chain,
-    seed: int = 0,
-    norms: Literal["none", "before", "after"] = "none",
-    branches: Branches | None = None,
-    where: Collection[int] | None = None,
-) -> Network:
+def draw(chain: Chain, seed: int = 0, norms: Norms | Literal["none"] = "none") -> Network:
     """The chain with weights from a seed, scaled by fan-in, in the form in which it is trained.
-    norms: whether each convolution is normalised before, after or not at all; factors and addends
-    are random, as if trained. branches: the branches of the convolutions `where` (None: of all)."""
+    Factors and addends of normalisations are random, as if trained."""
     random = np.random.default_rng(seed)
-    places = range(len(chain.layers)) if where is None else where
-    weights = [
-        _draw_layer(random, step, norms, branches if place in places else None)
-        for place, step in enumerate(steps(chain))
-    ]
-    return Network(chain, tuple(weights))
+    return Network(chain, tuple(_draw_layer(random, step, norms) for step in steps(chain)))
 
 
-def _draw_layer(
-    random: np.random.Generator, step: Step, norms: str, branches: Branches | None
-) -> LayerWeights:
+def _draw_layer(random: np.random.Generator, step: Step, norms: str) -> LayerWeights:
     layer = step.layer
     if layer.kind == "dense":
         kernel = _kernel(random, (layer.channels_in, layer.channels_out), layer.channels_in)
@@ -122,18 +107,16 @@ def _draw_layer(
         after=_norm(random, layer.channels_out) if norms == "after" else None,
         skip=skip,
         projection=around,
-        parallel=_branches(random, layer, branches),
+        parallel=_branches(random, layer),
     )
 
 
-def _branches(
-    random: np.random.Generator, layer: Layer, kinds: Branches | None
-) -> tuple[Branch, ...]:
+def _branches(random: np.random.Generator, layer: Layer) -> tuple[Branch, ...]:
     branches: list[Branch] = []
     out = layer.channels_out
-    if kinds is not None and layer.channels_in == out and layer.stride == 1:
+    if layer.branches != "none" and layer.channels_in == out and layer.stride == 1:
         branches.append(Branch(identity_kernel(layer), _norm(random, out)))
-    if kinds == "repvgg":
+    if layer.branches == "repvgg":
         inside = layer.channels_in // layer.groups
         kernel = _kernel(random, (1, 1, inside, out), inside)
         branches.append(Branch(kernel, _norm(random, out)))

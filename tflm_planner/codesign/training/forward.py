@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from tflm_planner.codesign.chains.chain import Chain, Layer, Step, projection, steps
 from tflm_planner.codesign.chains.reshaping import SkipOperator, reshaping
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.evaluate import padding, padding_of_window
-from tflm_planner.codesign.training.framework import tensorflow
 
 TfTensor = Any
 """A tensor of TensorFlow."""

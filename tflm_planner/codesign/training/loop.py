@@ -14,16 +14,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.weights import Array
-from tflm_planner.codesign.training.data import DataSet
-from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.trainable import Trainable
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import write_files
@@ -146,17 +146,28 @@ class _Training:
                 distance = tf.nn.softmax_cross_entropy_with_logits(soft, scores / warm)
                 taught_loss = warm**2 * tf.reduce_mean(distance)
                 loss = (1 - recipe.distilling) * loss + recipe.distilling * taught_loss
-        gradients = tape.gradient(loss, variables)
-        for name, gradient in zip(network.trained, gradients, strict=True):
-            variable, momentum = network.trained[name], self.momenta[name]
-            if name.endswith("kernel"):
-                gradient = gradient + recipe.decay * variable
-            momentum.assign(recipe.momentum * momentum + gradient)
-            variable.assign_sub(rate * (gradient + recipe.momentum * momentum))
+        gradients = dict(zip(network.trained, tape.gradient(loss, variables), strict=True))
+        descend(network, self.momenta, gradients, recipe, rate)
         for name, value in moments.items():
             moving = network.numbers[name]
             moving.assign(_STATISTICS * moving + (1 - _STATISTICS) * value)
         return loss
+
+
+def descend(
+    network: Trainable,
+    momenta: Mapping[str, Any],
+    gradients: Mapping[str, Any],
+    recipe: Recipe,
+    rate: Any,
+) -> None:
+    """Take a step with Nesterov momentum along these gradients. Kernels alone decay."""
+    for name, gradient in gradients.items():
+        variable, momentum = network.trained[name], momenta[name]
+        if name.endswith("kernel"):
+            gradient = gradient + recipe.decay * variable
+        momentum.assign(recipe.momentum * momentum + gradient)
+        variable.assign_sub(rate * (gradient + recipe.momentum * momentum))
 
 
 def learning_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:

@@ -20,7 +20,7 @@ from tflm_planner.codesign.networks.folding import fold
 from tflm_planner.codesign.networks.ranges import ValueRange
 from tflm_planner.codesign.networks.scoring import accuracy, value_ranges
 from tflm_planner.codesign.networks.weights import Array, Network
-from tflm_planner.codesign.training.data import DataSet
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.loop import Recipe, train
 from tflm_planner.codesign.training.trainable import Trainable, of_network
 from tflm_planner.support.progress import Progress, silent

@@ -1,6 +1,6 @@
 """A chain with TensorFlow variables that can be trained and turned into a `Network`.
 
-    chain, form --Trainable--> variables --scores--> loss      normalised by the batch's moments
+    chain, norms --Trainable--> variables --scores--> loss      normalised by the batch's moments
                                   |  moving means, variances   used by inference
                                   `--network--> Network        to be folded, built, rounded
 
@@ -11,39 +11,27 @@ weights may be rounded as in int8, so that training adapts to the rounding.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.ranges import LEAST_RANGE, ValueRange
 from tflm_planner.codesign.networks.weights import (
     Array,
     Branch,
-    Branches,
     LayerWeights,
     Network,
     Norm,
+    Norms,
     draw,
 )
-from tflm_planner.codesign.training.data import Images
 from tflm_planner.codesign.training.forward import TfTensor, forward
-from tflm_planner.codesign.training.framework import tensorflow
+from tflm_planner.codesign.training.images import Images
 
 EPSILON = 1e-3
 """Added to variances, as Keras does."""
-
-
-@dataclass(frozen=True)
-class TrainingForm:
-    """The parts that only training has. norms: whether each convolution is normalised before or
-    after. Layers of the kind norm are normalised as well, and stay. branches: parallel branches of
-    convolutions. where: the layers that have branches; None: all."""
-
-    norms: Literal["before", "after"] = "after"
-    branches: Branches | None = None
-    where: Collection[int] | None = None
 
 
 class Trainable:
@@ -97,15 +85,13 @@ class Trainable:
         return Network(self.chain, tuple(weights))
 
 
-def untrained(chain: Chain, form: TrainingForm, seed: int) -> Trainable:
+def untrained(chain: Chain, seed: int, norms: Norms = "after") -> Trainable:
     """The chain with weights from a seed, and normalisations that initially change nothing."""
-    drawn = draw(chain, seed, form.norms, form.branches, form.where)
+    drawn = draw(chain, seed, norms)
     numbers: dict[str, Array] = {}
     fixed: set[str] = set()
     for place, (layer, weights) in enumerate(zip(chain.layers, drawn.weights, strict=True)):
-        _add_layer(
-            numbers, place, weights, has_bias=form.norms == "before" or layer.kind == "dense"
-        )
+        _add_layer(numbers, place, weights, has_bias=norms == "before" or layer.kind == "dense")
         for number, branch in enumerate(weights.parallel):
             is_identity = np.array_equal(branch.kernel, branch.kernel.astype(bool))
             if is_identity:

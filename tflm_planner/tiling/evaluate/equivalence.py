@@ -1,4 +1,5 @@
-"""When two intervals of a schedule are equivalent: an evaluation of one then holds for the other.
+"""When two intervals of a schedule, or two models, are equivalent: an evaluation of one then holds
+for the other.
 
     x -[conv 3x3]- a -[conv 1x1]- b -[add]- y -[conv 3x3]- c -[conv 1x1]- d -[add]- z
        <----------- 0 .. 3 -------------->      <----------- 3 .. 6 ------------>   equivalent
@@ -6,7 +7,8 @@
 Equivalent intervals have operators of equal kinds, options, types and shapes, connected in the same
 way; the same tensors enter, leave, live through, and share bytes or quantisation. For lean
 firmware, also the parameters of the same operators contain each other. Networks repeat blocks that
-differ only in weights and names, which are ignored here. It must not know candidates.
+differ only in weights and names, which are ignored here. Models are compared likewise, with all
+their tensors in the order of the file. It must not know candidates.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from tflm_planner.model.ir import DataBuffer, Op, Tensor
+from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, Tensor
 from tflm_planner.ops.roles import PRODUCTS
 from tflm_planner.tflm.lean.costs import lean_form
 from tflm_planner.tiling.estimate.interval import Interval
@@ -75,6 +77,39 @@ class IntervalSignatures:
         signatures = tuple(map(_tensor_signature, numbered.tensors))
         shared = tuple(numbered.shared)
         return tuple(ops), signatures, through, leaving, results, order, shared
+
+
+def model_signature(model: Model) -> Hashable:
+    """The signature of a model: equal for models that differ only in weights, scales, zero points
+    and names. Such models need the same arena on stock firmware, as they are and however they are
+    planned; their files may differ in size, by names and by weights that happen to be equal. (On
+    lean firmware zero points decide which parameters are stored once.) A model whose operators call
+    graphs equals only itself."""
+    metadata = sorted((entry.name, _bytes(entry.buffer.data)) for entry in model.metadata)
+    return tuple(map(_graph_signature, model.graphs)), tuple(metadata)
+
+
+def _graph_signature(graph: Graph) -> Hashable:
+    numbered = _NumberedTensors()
+    for tensor in graph.tensors:
+        numbered.number(tensor)
+    ops = [
+        (
+            _op_signature(op),
+            tuple(-1 if t is None else numbered.number(t) for t in op.inputs),
+            tuple(map(numbered.number, (*op.outputs, *op.intermediates))),
+        )
+        for op in graph.ops
+    ]
+    ends = tuple(map(numbered.number, graph.inputs)), tuple(map(numbered.number, graph.outputs))
+    details = tuple((t.is_sparse, _has_channel_zeros(t)) for t in numbered.tensors)
+    signatures = tuple(map(_tensor_signature, numbered.tensors))
+    return tuple(ops), ends, signatures, details, tuple(numbered.shared)
+
+
+def _has_channel_zeros(t: Tensor) -> bool:
+    """Whether a kernel may have to keep zero points for each channel."""
+    return t.quantization.is_per_channel and any(t.quantization.zero_points)
 
 
 class _NumberedTensors:

@@ -1,4 +1,4 @@
-"""A supernet, which holds the weights of all networks of a space, and its training.
+"""A super-network, which holds the weights of all networks of a space, and its training.
 
     largest network --train--> channels sorted --train with parts--> accuracy of any member
                                                                      without training it
@@ -17,16 +17,23 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.joint.space import Genes, SearchSpace
 from tflm_planner.codesign.networks.weights import Array
-from tflm_planner.codesign.training.data import DataSet, resize
+from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.forward import TfTensor, forward
-from tflm_planner.codesign.training.framework import tensorflow
-from tflm_planner.codesign.training.loop import Recipe, batches, batches_done, learning_rate, train
+from tflm_planner.codesign.training.images import resize
+from tflm_planner.codesign.training.loop import (
+    Recipe,
+    batches,
+    batches_done,
+    descend,
+    learning_rate,
+    train,
+)
 from tflm_planner.codesign.training.trainable import (
     EPSILON,
     Trainable,
-    TrainingForm,
     untrained,
 )
 from tflm_planner.support.progress import Progress, Seldom, silent
@@ -38,10 +45,10 @@ _ELASTIC = Recipe(epochs=4, rate=0.05, shift=1)
 
 
 @dataclass(frozen=True)
-class SuperRecipe:
-    """How to train a supernet. largest: how the largest network is trained first. elastic: how it
-    is then trained together with its parts. parts: how many random members each step of this has in
-    addition to the largest and the smallest."""
+class SuperNetworkRecipe:
+    """How to train a super-network. largest: how the largest network is trained first. elastic: how
+    it is then trained together with its parts. parts: how many random members each step of this has
+    in addition to the largest and the smallest."""
 
     largest: Recipe = _LARGEST
     elastic: Recipe = _ELASTIC
@@ -56,7 +63,7 @@ class SuperNetwork:
         self.space = space
         self._images = images[:ESTIMATION]
         largest = space.decode(space.largest).chain()
-        self.whole = untrained(largest, TrainingForm(), seed)
+        self.whole = untrained(largest, seed)
         self._by_side: dict[int, Array] = {}
 
     def scores(self, genes: Genes, images: TfTensor) -> tuple[TfTensor, dict[str, TfTensor]]:
@@ -101,8 +108,8 @@ class SuperNetwork:
         self.whole.load(_sorted(self.space, self.whole.state()))
 
 
-def train_super(
-    network: SuperNetwork, data: DataSet, recipe: SuperRecipe, say: Progress = silent
+def train_super_network(
+    network: SuperNetwork, data: DataSet, recipe: SuperNetworkRecipe, say: Progress = silent
 ) -> None:
     """Train the largest network, sort its channels, then train it with its parts. say: as in
     `train`."""
@@ -151,12 +158,7 @@ def _step(
                 dense = tf.convert_to_tensor(gradient) / len(members)
                 sums[name] = dense if name not in sums else sums[name] + dense
         total += float(loss) / len(members)
-    for name, gradient in sums.items():
-        variable, momentum = trained[name], momenta[name]
-        if name.endswith("kernel"):
-            gradient = gradient + recipe.decay * variable
-        momentum.assign(recipe.momentum * momentum + gradient)
-        variable.assign_sub(rate * (gradient + recipe.momentum * momentum))
+    descend(network.whole, momenta, sums, recipe, rate)
     return total
 
 

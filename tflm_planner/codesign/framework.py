@@ -22,7 +22,8 @@ def tensorflow() -> Any:
         tf: Any = importlib.import_module("tensorflow")
     except ImportError as error:
         raise UsageError(
-            "training needs TensorFlow: pip install 'tflm-planner[codesign]'"
+            "training and Keras models need TensorFlow: pip install 'tflm-planner[codesign]'; "
+            "built-in families (fit --family) and .tflite files need none"
         ) from error
     tf.config.experimental.enable_op_determinism()
     return tf
