@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import cast
 
 import pytest
@@ -14,7 +15,7 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
-from tflm_planner.tiling.moves.neighbours import loops_otherwise
+from tflm_planner.tiling.moves.neighbours import FASTER, SMALLER, loops_otherwise, neighbours
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import Region, Tiling
@@ -37,6 +38,39 @@ def test_tiles_have_no_rows_to_change():
     assert not list(loops_otherwise(Candidate((band(0, 2, 2),), True)))
 
 
+TWO = Candidate((band(0, 2, 4), band(3, 5, 4)), True)
+
+
+@pytest.mark.parametrize("kinds", [SMALLER, FASTER])
+def test_smaller_and_faster_are_the_same_changes_in_another_order(kinds):
+    for candidate in (TWO, Candidate((LOOP, band(4, 6, 2)), False)):
+        made = list(neighbours(candidate, 8, kinds))
+        assert {*made} == {*neighbours(candidate, 8, SMALLER)}
+        assert candidate not in made and made
+
+
+@pytest.mark.parametrize(("peak", "first"), [(0, 0), (2, 0), (4, 1), (7, 1), (None, 0)])
+def test_regions_have_their_turns_and_the_one_at_the_peak_is_the_first(peak, first):
+    changed = [
+        next(k for k in (0, 1) if TWO.regions[k] not in made.regions)
+        for made in islice(neighbours(TWO, 8, SMALLER, peak), 6)
+    ]
+    assert changed == [first, 1 - first] * 3
+
+
+def test_what_is_to_become_faster_gets_fewer_parts_before_other_ends():
+    made = [c.regions[0] for c in neighbours(Candidate((band(2, 3, 8),), True), 8, FASTER)]
+    fewer = made.index(band(2, 3, 6))
+    assert all(region.ops == (2, 3) for region in made[:fewer])
+    assert band(2, 4, 8) in made[fewer:]
+
+
+def test_two_regions_that_are_cut_alike_become_one():
+    assert Candidate((band(0, 5, 4),), True) in [*neighbours(TWO, 8, FASTER)]
+    unlike = Candidate((band(0, 2, 4), band(3, 5, 2)), True)
+    assert all(len(c.regions[0].ops) < 6 for c in neighbours(unlike, 8, FASTER))
+
+
 @dataclass
 class Ranked:
     """Models that were evaluated, the best first; what comes of others is remembered only."""
@@ -53,6 +87,9 @@ class Ranked:
 
     def work_of(self, _: Candidate) -> int:
         return 1
+
+    def peak_of(self, _: Candidate) -> int | None:
+        return None
 
     def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         return candidates

@@ -13,7 +13,7 @@ from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
-from tflm_planner.tiling.moves.neighbours import neighbours
+from tflm_planner.tiling.moves.neighbours import SMALLER, neighbours
 from tflm_planner.tiling.moves.patches import along_columns, patch_stages
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
@@ -100,7 +100,9 @@ def test_stages_keep_what_they_promise_and_what_is_allowed():
 @pytest.mark.parametrize("bind_views", [True, False])
 def test_bands_become_patches_only_where_parts_may_be_copies(bind_views):
     candidate = Candidate((TiledRegion((0, 1, 2), (Split(1, 4),)),), bind_views)
-    patches = [s for t in neighbours(candidate, 4) for s in t.regions if len(s.splits) == 2]  # type: ignore[union-attr]
+    patches = [
+        s for t in neighbours(candidate, 4, SMALLER) for s in t.regions if len(s.splits) == 2
+    ]  # type: ignore[union-attr]
     assert bool(patches) is not bind_views
 
 

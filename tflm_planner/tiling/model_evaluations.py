@@ -121,6 +121,12 @@ class ModelEvaluations:
             self.best = tiling
         return tiling
 
+    def peak_of(self, candidate: Candidate) -> int | None:
+        """The operator of the untiled model at the peak of memory of a candidate; None if it was
+        not evaluated."""
+        known = (self._tilings.get(c) for c in (candidate, *self._variants(candidate)))
+        return next((tiling.bottleneck for tiling in known if tiling is not None), None)
+
     def work_of(self, candidate: Candidate) -> int:
         """Operators that an evaluation of a candidate plans."""
         return self._length + sum(map(added_work, candidate.regions))

@@ -9,14 +9,20 @@ This module must not know how the models were found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 
 from tflm_planner.tiling.budget import EarlyStop
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
-from tflm_planner.tiling.moves.neighbours import loops_otherwise, neighbours
+from tflm_planner.tiling.moves.neighbours import (
+    FASTER,
+    SMALLER,
+    Change,
+    loops_otherwise,
+    neighbours,
+)
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS
 from tflm_planner.tiling.tilings import Region, mean_bytes
@@ -63,7 +69,7 @@ class Refinements:
         most = self.options.search_budget.neighboured_models
         best = [c for c, _ in self.distinct_models()[:most]]
         for candidate in best:
-            self._evaluate_near(candidate, self._neighbours(candidate))
+            self._evaluate_near(candidate, self._neighbours(candidate, SMALLER))
         if best and not any(c.has_loops for c in best):
             self._climb_among_loops(most)
         self._plan_spelled_models()
@@ -79,7 +85,7 @@ class Refinements:
                 return
             known.add(looped)
             start = replace(looped, bind_views=True)
-            self._evaluate_near(start, self._neighbours(start))
+            self._evaluate_near(start, self._neighbours(start, SMALLER))
             self._evaluate_near(start, loops_otherwise(start, self._steps))
 
     def _evaluate_near(self, candidate: Candidate, near: Iterator[Candidate]) -> None:
@@ -89,9 +95,10 @@ class Refinements:
             batch = [*islice(near, self.options.search_budget.batch)]
             self.models.add(self.models.affordable(batch))
 
-    def _neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
+    def _neighbours(self, candidate: Candidate, kinds: Sequence[Change]) -> Iterator[Candidate]:
         """The candidate with one region changed."""
-        return neighbours(candidate, len(self.order), self._steps)
+        peak = self.models.peak_of(candidate)
+        return neighbours(candidate, len(self.order), kinds, peak, self._steps)
 
     @property
     def _steps(self) -> tuple[int, ...]:
@@ -130,7 +137,7 @@ class Refinements:
     def _changed(self, candidate: Candidate) -> Iterator[Candidate]:
         """The candidate with its views bound otherwise, then with one region changed."""
         yield replace(candidate, bind_views=not candidate.bind_views, effort=Effort.CLIMB)
-        for changed in self._neighbours(candidate):
+        for changed in self._neighbours(candidate, FASTER):
             yield replace(changed, effort=Effort.CLIMB)
 
     def _mean_bytes(self) -> int:
