@@ -33,6 +33,8 @@ CONVOLUTION = {
     "ops/roles.py": "which operand is its filter, which its bias",
     "ops/window.py": "the window that it slides, and its groups",
     f"{KERNELS}/cmsis_nn/access_orders.py": "in which order its CMSIS-NN kernel reads and writes",
+    f"{KERNELS}/cmsis_nn/wide_sums.py": "the 32 bits in which its int16 sums may wrap around",
+    f"{KERNELS}/cmsis_nn/faulty_sums.py": "the garbage in its groups without a bias",
     "tflm/lean/pool.py": "its parameters in memory, byte by byte",
     "tflm/resolver_methods.py": "its resolver method, which is not spelled as the schema's name",
     "transforms/spelling.py": "it can be written in rows, or dilated",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.models.build import Net
-from tests.models.small import Chain
+from tests.models.small import ONES, Chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tflm.versions import with_tflm
 
 M4, M55 = load_target("cortex-m4/cmsis-nn"), load_target("cortex-m55/cmsis-nn")
-REFERENCE = load_target("cortex-m4/reference")
+REFERENCE, ARDUINO = load_target("cortex-m4/reference"), load_target("arduino-2023")
 
 
 def turned(
@@ -45,6 +47,44 @@ def row(width: int, stride: int, height: int = 1) -> bytes:
     return chain.finish(y)
 
 
+def unbiased(channels: int, *, groups: int = 0, batch: int = 1, bias: bool = False) -> bytes:
+    """A 3x3 convolution without a bias: depthwise, or in groups."""
+    chain = Chain((batch, 4, 5, channels))
+    shape = (channels, 3, 3, channels // groups) if groups else (1, 3, 3, channels)
+    scale, axis = np.full(channels, 0.01), 0 if groups else 3
+    operands = [chain.x, chain.graph.constant("w", np.ones(shape), "int8", scale=scale, axis=axis)]
+    operands += [chain.graph.constant("b", np.zeros(channels), scale=scale)] if bias else []
+    y = chain.tensor(chain.shape)
+    options: dict[str, Any] = {**ONES} if groups else {**ONES, "depthMultiplier": 1}
+    kind, table = ("CONV_2D", "Conv2D") if groups else ("DEPTHWISE_CONV_2D", "DepthwiseConv2D")
+    chain.graph.op(kind, operands, [y], f"{table}Options", **options)
+    return chain.finish(y)
+
+
+def transposed(
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    *,
+    padding: int = 0,
+    channels: int = 3,
+    dtype: str = "int8",
+) -> bytes:
+    """A transposed convolution, SAME or VALID, of an image of 3 by 4 pixels."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 3, 4, channels), dtype, scale=0.5)
+    sizes = zip((3, 4), kernel, stride, strict=True)
+    rows, columns = (n * s if padding == 0 else (n - 1) * s + k for n, k, s in sizes)
+    shape = graph.constant("shape", [1, rows, columns, 5])
+    w = graph.constant("w", np.ones((5, *kernel, channels)), "int8", scale=np.full(5, 0.01))
+    y = graph.tensor("y", (1, rows, columns, 5), dtype, scale=0.5)
+    fields: dict[str, Any] = {"strideH": stride[0], "strideW": stride[1], "padding": padding}
+    options = "TransposeConvOptions"
+    graph.op("TRANSPOSE_CONV", [shape, w, x], [y], options, version=3, **fields)
+    graph.outputs(y)
+    return net.finish()
+
+
 @pytest.mark.parametrize(
     ("model", "target", "said"),
     [
@@ -66,6 +106,30 @@ def row(width: int, stride: int, height: int = 1) -> bytes:
         (row(8, 4, height=2), M55, False),
         (row(8, 2), M55, False),
         (row(8, 1), M55, False),
+        (transposed((4, 4), (2, 2)), M4, True),  # one row of padding, strides of two
+        (transposed((4, 4), (2, 2)), M55, True),
+        (transposed((4, 4), (2, 2)), REFERENCE, False),
+        (transposed((4, 4), (2, 2)), ARDUINO, False),
+        (transposed((4, 4), (2, 2), channels=17), M4, False),  # as a convolution
+        (transposed((5, 5), (3, 3), channels=17), M4, True),
+        (transposed((4, 4), (2, 2), dtype="int16"), M4, False),
+        (transposed((4, 4), (2, 2), padding=1), M4, False),
+        (transposed((3, 3), (2, 2)), M4, False),
+        (transposed((6, 6), (2, 2)), M4, False),  # two rows
+        (transposed((2, 2), (3, 2), padding=1), M4, True),  # three rows a turn, of two
+        (transposed((2, 2), (3, 2)), M4, False),
+        (transposed((3, 2), (1, 3)), M4, True),  # scratch for two columns, of three
+        (transposed((1, 3), (1, 3)), M4, False),
+        (unbiased(8, groups=2), M4, True),
+        (unbiased(8, groups=2), M55, True),
+        (unbiased(8, groups=2), REFERENCE, False),
+        (unbiased(8, groups=2, bias=True), M4, False),
+        (unbiased(8, groups=1), M4, False),
+        (unbiased(125), M55, True),
+        (unbiased(125), M4, False),
+        (unbiased(125, bias=True), M55, False),
+        (unbiased(124), M55, False),
+        (unbiased(125, batch=2), M55, False),  # another kernel
     ],
 )
 def test_wrong_kernels_are_named(model: bytes, target, said: bool) -> None:

@@ -55,14 +55,15 @@ def one_row(width: int, out: int, kernel: int, stride: int, padding: int):
     chain = Chain((1, 1, width, 4))
     w = chain.graph.constant("w", np.ones((8, 1, kernel, 4)), "int8", scale=np.full(8, 0.01))
     y = chain.tensor((1, 1, out, 8))
-    fields = {"strideH": 1, "strideW": stride, "dilationHFactor": 1, "dilationWFactor": 1}
+    dilation = 2 if kernel == 1 else 1  # without one, a 1x1 kernel goes elsewhere
+    fields = {"strideH": 1, "strideW": stride, "dilationHFactor": dilation, "dilationWFactor": 1}
     chain.graph.op("CONV_2D", [chain.x, w], [y], "Conv2DOptions", padding=padding, **fields)
     return read_model(chain.finish(y)).main.ops[0]
 
 
 def test_single_rows_are_judged_as_the_kernel_computes_them() -> None:
     rng, right, wrong = np.random.default_rng(2), 0, 0
-    cases = itertools.product(range(2, 15), range(2, 7), range(1, 5), (0, 1))
+    cases = itertools.product(range(2, 15), range(1, 7), range(1, 5), (0, 1))
     for width, kernel, stride, padding in cases:
         covered = width if padding == 0 else width - kernel + 1
         out = -(-covered // stride)
@@ -83,7 +84,7 @@ def test_single_rows_are_judged_as_the_kernel_computes_them() -> None:
 
 
 def strided(stride: int, kernel: int, padding: int) -> bytes:
-    """A convolution along the rows of an image."""
+    """A convolution along the rows of an image; of 1x1, it is dilated in height."""
     chain = Chain((1, 8, 10, 4))
     scales = np.full(8, 1 / 300)
     weights = chain.rng.integers(-127, 128, (8, 1, kernel, 4))
@@ -91,7 +92,8 @@ def strided(stride: int, kernel: int, padding: int) -> bytes:
     b = chain.graph.constant("b", np.zeros(8), scale=SCALE * scales)
     covered = 10 if padding == 0 else 11 - kernel
     y = chain.tensor((1, 8, -(-covered // stride), 8))
-    fields = {"strideH": 1, "strideW": stride, "dilationHFactor": 1, "dilationWFactor": 1}
+    dilation = 2 if kernel == 1 else 1
+    fields = {"strideH": 1, "strideW": stride, "dilationHFactor": dilation, "dilationWFactor": 1}
     chain.graph.op("CONV_2D", [chain.x, w, b], [y], "Conv2DOptions", padding=padding, **fields)
     return chain.finish(y)
 
@@ -100,7 +102,7 @@ def strided(stride: int, kernel: int, padding: int) -> bytes:
     ("stride", "kernel", "parts", "padding", "made"),
     [
         (1, 5, 8, 0, True), (2, 5, 8, 0, False), (2, 5, 4, 0, True), (2, 3, 8, 0, True),
-        (1, 5, 8, 1, True),
+        (1, 5, 8, 1, True), (2, 1, 8, 0, False), (2, 1, 4, 0, True), (1, 1, 8, 0, True),
     ],
 )  # fmt: skip
 def test_no_tile_is_such_a_row(

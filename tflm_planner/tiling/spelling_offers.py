@@ -22,6 +22,7 @@ from tflm_planner.cost import cost_of
 from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.support.units import align_up
+from tflm_planner.tflm.kernels import adds_pixels_alike
 from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.spelling import (
@@ -74,7 +75,8 @@ class OfferMemo:
         whether spellings in rows are permitted."""
         if op.kind != SPELLABLE:
             return None
-        key = rows, operator_form(op), *(len(t.quantization.scales) for t in op.operands())
+        scales = (len(t.quantization.scales) for t in op.operands())
+        key = rows, adds_pixels_alike(op), operator_form(op), *scales
         if key not in self._known:
             try:
                 pixels = pixels_of(op)

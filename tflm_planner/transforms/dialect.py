@@ -29,6 +29,7 @@ from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.window import window_of
+from tflm_planner.tflm.kernels import adds_pixels_alike
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 from tflm_planner.tflm.liveness import (
     VIEW_MAKERS,
@@ -136,6 +137,8 @@ def _rows_read(op: Op, model: Model) -> int | None:
     than all."""
     window = window_of(op)
     if window is None or op.options.padding != SAME_PADDING or window.kernel == (1, 1):
+        return None
+    if not adds_pixels_alike(op):
         return None
     (result,) = op.outputs
     outputs = set(model.main.outputs)

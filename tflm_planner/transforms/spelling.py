@@ -30,6 +30,7 @@ from typing import Literal
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.window import Window, window_of
+from tflm_planner.tflm.kernels import adds_pixels_alike
 from tflm_planner.transforms.base import RegionResult, TransformRefusedError, apply_regions
 
 SpellingKind = Literal["rows", "dilated"]
@@ -46,6 +47,7 @@ class Unspellable(Enum):
     WINDOW = "its window is more than one pixel, or has a stride, a dilation or groups"
     CUT = "its result was cut off, so that not every pixel of the operand has one"
     TYPE = "sums of floating-point numbers may be rounded otherwise in another spelling"
+    SUMS = "CMSIS-NN wraps its sums around in some pixels, and in other ones in another spelling"
     PIXELS = "rows must hold a number of pixels that divides theirs, and be several"
 
 
@@ -114,6 +116,8 @@ def pixels_of(op: Op) -> int:
         raise SpellingRefusedError(Unspellable.CUT)
     if op.outputs[0].type_name not in ("int8", "int16"):
         raise SpellingRefusedError(Unspellable.TYPE)
+    if not adds_pixels_alike(op):
+        raise SpellingRefusedError(Unspellable.SUMS)
     return window.batch * window.input[0] * window.input[1]
 
 

@@ -30,6 +30,7 @@ from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
 from tflm_planner.ops.axis_rules import Same
 from tflm_planner.ops.window import COLUMNS, ROWS, Window, picked_stride, reads_one_pixel, window_of
+from tflm_planner.tflm.kernels import adds_pixels_alike
 
 PickKind = Literal["MAX_POOL_2D", "AVERAGE_POOL_2D", "STRIDED_SLICE"]
 PICKS: Sequence[PickKind] = get_args(PickKind)
@@ -158,8 +159,8 @@ class _Lift:
 
     def _merge(self, op: Op, window: Window, target: Tensor) -> bool:
         """Draft a window with a stride that skips what is not read; not if padding would then begin
-        elsewhere."""
-        if not window.undilated:
+        elsewhere, or bits depend on which pixels are computed together."""
+        if not window.undilated or not adds_pixels_alike(op):
             return False
         rows, columns = (a * b for a, b in zip(window.stride, self._stride, strict=True))
         drafted = self._draft.clone(op, list(op.inputs), [target], stride_h=rows, stride_w=columns)

@@ -23,6 +23,7 @@ __all__ = [
     "LIBRARIES",
     "KernelBuild",
     "KernelLibrary",
+    "adds_pixels_alike",
     "computes_single_row",
     "known_builds",
     "known_libraries",
@@ -76,6 +77,12 @@ def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
     """Whether every known library computes the right bits of `op` on an image of one row (see
     `KernelLibrary.computes_single_row`)."""
     return all(k.computes_single_row(op, width, out, pad) for k in known_libraries())
+
+
+def adds_pixels_alike(op: Op) -> bool:
+    """Whether every known library computes each pixel of `op` with the same bits, whichever other
+    pixels are computed with it (see `KernelLibrary.adds_pixels_alike`)."""
+    return all(k.adds_pixels_alike(op) for k in known_libraries())
 
 
 def transpose_limit() -> TransposeLimit | None:

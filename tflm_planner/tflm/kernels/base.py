@@ -155,6 +155,12 @@ class KernelLibrary(ABC):
         columns, with `pad` columns of padding before them, and `out` results. Tiles are cut
         only into rows for which it does."""
 
+    def adds_pixels_alike(self, op: Op) -> bool:
+        """Whether every build computes each pixel of the result of `op` with the same bits,
+        whichever other pixels are computed with it. Only then may its pixels be computed in
+        parts, or fewer of them."""
+        return True
+
     # --- latency ----------------------------------------------------------------------------
 
     @abstractmethod

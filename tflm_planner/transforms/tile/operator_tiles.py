@@ -21,8 +21,8 @@ from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, AxisMap, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
 from tflm_planner.ops.roles import PADS, SPLITS
-from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
-from tflm_planner.tflm.kernels import computes_single_row
+from tflm_planner.ops.window import COLUMNS, CONVOLUTIONS, POOLS, ROWS, window_of
+from tflm_planner.tflm.kernels import adds_pixels_alike, computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
 from tflm_planner.transforms.tile.resizing import resize_form
 from tflm_planner.transforms.tile.windows import (
@@ -150,6 +150,8 @@ def _window(asked: _Wanted, plain: TileForm) -> TileForm:
     op = asked.op
     if window_of(op) is None:
         raise NotTileableError(f"{op.label} has no tiled form")
+    if {ROWS, COLUMNS} & {*asked.cut} and not adds_pixels_alike(op):
+        raise NotTileableError(f"{op.label} has sums that CMSIS-NN wraps around in some pixels")
     axes: list[Sliding] = []
     for axis in (1, 2):
         rule = asked.rule(axis)

@@ -16,6 +16,7 @@ from tflm_planner.tflm.kernels.libraries.cmsis_nn.known_faults import MAX_TRANSP
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.operators import served
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.persistent_allocations import keeps_row_sums
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.single_rows import computes_single_row
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.wide_sums import adds_pixels_alike
 from tflm_planner.tflm.kernels.libraries.reference import ReferenceKernels
 from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.target import Extension, Target
@@ -67,6 +68,10 @@ class CmsisNn(ReferenceKernels):
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
         """True but for some shapes with MVE (Helium)."""
         return computes_single_row(op, width, out, pad)
+
+    def adds_pixels_alike(self, op: Op) -> bool:
+        """True but for int16 convolutions whose sums may exceed 32 bits."""
+        return adds_pixels_alike(op)
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """The profile of the core's extension."""

@@ -8,6 +8,8 @@ Each entry was read in the sources and observed on emulated boards:
     TRANSPOSE of int8 that moves no axis      two axes are swapped, and on MVE the last two of
                                               four: the kernel checks the first ones only
     1 x n convolutions of one row             with MVE: see `single_rows`
+    sums of transposed convolutions, and      see `faulty_sums`
+    of some that have no bias
 
 Planning leaves such operators as they are, except for transpositions that become right once some of
 their axes are merged (`transforms.collapse_axes`). This module must not know plans.
@@ -20,6 +22,7 @@ from datetime import date
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import window_of
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.faulty_sums import fault_of_sums
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.single_rows import computes_single_row
 from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.versions import day_of
@@ -52,7 +55,7 @@ def fault_of(op: Op, target: Target) -> str | None:
             "(arm_convolve_1_x_n_s8), planned or not; another padding or stride, or the reference "
             "kernel, is right"
         )
-    return None
+    return fault_of_sums(op, target)
 
 
 def _is_transposed_by_cmsis_nn(op: Op, target: Target) -> bool:

@@ -24,11 +24,12 @@ from tflm_planner.tflm.kernels.libraries.reference.scratch import lstm_gate_byte
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.target import Target
 
-_MVE_DEPTHWISE_CHANNELS = 124
+MVE_DEPTHWISE_CHANNELS = 124
+"""MVE computes so many channels of a depthwise convolution at a time."""
 _MVE_SPREAD_ABOVE = 1
 """MVE runs a depthwise convolution of one channel as an ordinary one if it has more output channels
 than this."""
-_REVERSE_ABOVE = 16
+REVERSE_ABOVE = 16
 """A transposed convolution with more input channels runs as a convolution with a reversed
 filter."""
 
@@ -161,7 +162,7 @@ def _depthwise_s8(window: _FilterWindow, target: Target) -> int:
     if not _is_optimised_depthwise(window):
         return 0
     if target.extension == "mve":
-        return 4 * _MVE_DEPTHWISE_CHANNELS * taps
+        return 4 * MVE_DEPTHWISE_CHANNELS * taps
     narrow = window.kernel == (3, 3) and max(window.pad) <= 1
     if target.extension == "none" or (narrow and not target.is_arduino_2023):
         return 0
@@ -173,7 +174,7 @@ def _depthwise_s4(window: _FilterWindow, target: Target) -> int:
     if not _is_optimised_depthwise(window):
         return 0
     mve = target.extension == "mve"
-    return (4 * _MVE_DEPTHWISE_CHANNELS if mve else 2 * window.channels[0]) * taps
+    return (4 * MVE_DEPTHWISE_CHANNELS if mve else 2 * window.channels[0]) * taps
 
 
 def _is_optimised_depthwise(window: _FilterWindow) -> bool:
@@ -222,7 +223,7 @@ def transpose_conv(op: Op, target: Target) -> Iterator[int]:
         _shape_of_rank_4(weights),
     )
     stride_h, stride_w = op.options.stride
-    if max(stride_h, stride_w) <= 2 and depth > _REVERSE_ABOVE:
+    if max(stride_h, stride_w) <= 2 and depth > REVERSE_ABOVE:
         column = kernel_h * kernel_w * depth
         yield _column_mve(column) if target.extension == "mve" else 4 * align_up(column, 4)
         yield column * count

@@ -9,7 +9,8 @@
 It computes the number of windows at the edges, and of columns to copy, from the padding on both
 sides. That is right for stride 1, but not always for larger strides (padding of different widths,
 columns that no window reads). Some combinations it refuses at run time. An image of several rows
-goes to another kernel, which is right. Read from CMSIS-NN 99f736a. This module must not know tiles.
+goes to another kernel, which is right. A 1x1 kernel comes here too if it is dilated in height
+alone. Read from CMSIS-NN 99f736a. This module must not know tiles.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
     if window is None or op.kind not in CONVOLUTIONS or window.element != 1:
         return True
     kernel, stride, channels = window.kernel, window.stride[1], window.channels[0]
-    if kernel[0] != 1 or kernel[1] == 1 or window.dilation[1] != 1 or stride * channels % 4:
+    if kernel[0] != 1 or window.dilation[1] != 1 or stride * channels % 4:
+        return True
+    if kernel == (1, 1) and window.undilated and pad == 0:  # by the kernels for 1x1
         return True
     if window.groups > 1:  # depthwise, or groups: not by this kernel
         return True
