@@ -24,6 +24,7 @@ __all__ = [
     "KernelBuild",
     "KernelLibrary",
     "adds_pixels_alike",
+    "computes_part",
     "computes_single_row",
     "known_builds",
     "known_libraries",
@@ -83,6 +84,12 @@ def adds_pixels_alike(op: Op) -> bool:
     """Whether every known library computes each pixel of `op` with the same bits, whichever other
     pixels are computed with it (see `KernelLibrary.adds_pixels_alike`)."""
     return all(k.adds_pixels_alike(op) for k in known_libraries())
+
+
+def computes_part(op: Op, batch: int, channels: int) -> bool:
+    """Whether every known library computes a part of `op` right (see
+    `KernelLibrary.computes_part`)."""
+    return all(k.computes_part(op, batch, channels) for k in known_libraries())
 
 
 def transpose_limit() -> TransposeLimit | None:

@@ -161,6 +161,12 @@ class KernelLibrary(ABC):
         parts, or fewer of them."""
         return True
 
+    def computes_part(self, op: Op, batch: int, channels: int) -> bool:
+        """Whether every build computes a part of `op` right that has `batch` images and `channels`
+        input channels, and padding only if `op` has. An operator is cut only if that is so for
+        the whole of it and for each part."""
+        return True
+
     # --- latency ----------------------------------------------------------------------------
 
     @abstractmethod

@@ -89,6 +89,10 @@ class AnyKernels(KernelLibrary):
         """Whether the kernels of all known libraries do."""
         return all(k.adds_pixels_alike(op) for k in self._known())
 
+    def computes_part(self, op: Op, batch: int, channels: int) -> bool:
+        """Whether the kernels of all known libraries compute it right."""
+        return all(k.computes_part(op, batch, channels) for k in self._known())
+
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """The profiles of all known libraries."""
         names = (name for k in self._known() for name in k.latency_profiles(target))

@@ -21,7 +21,7 @@ from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Same, Slide
 from tflm_planner.ops.roles import PADS, SPLITS
 from tflm_planner.ops.window import COLUMNS, ROWS, Window, window_of
-from tflm_planner.tflm.kernels import adds_pixels_alike, computes_single_row
+from tflm_planner.tflm.kernels import adds_pixels_alike, computes_part, computes_single_row
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 
 DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
@@ -158,6 +158,8 @@ def _of_window(op: Op, window: Window) -> OperandRows:
         raise NotStreamableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
     if not adds_pixels_alike(op):
         raise NotStreamableError(f"{op.label} has sums that CMSIS-NN wraps around in some pixels")
+    if not computes_part(op, window.batch, window.channels[0]):
+        raise NotStreamableError(f"{op.label} is computed wrong by CMSIS-NN")
     outside = max(above, below, left, right) > 0
     if op.kind == "AVERAGE_POOL_2D" and outside:
         raise NotStreamableError(f"{op.label} leaves padding out of its averages")

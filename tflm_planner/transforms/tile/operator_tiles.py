@@ -22,7 +22,7 @@ from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE, AxisMap, axis_map, str
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
 from tflm_planner.ops.roles import PADS, SPLITS
 from tflm_planner.ops.window import COLUMNS, CONVOLUTIONS, POOLS, ROWS, window_of
-from tflm_planner.tflm.kernels import adds_pixels_alike, computes_single_row
+from tflm_planner.tflm.kernels import adds_pixels_alike, computes_part, computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
 from tflm_planner.transforms.tile.resizing import resize_form
 from tflm_planner.transforms.tile.windows import (
@@ -147,9 +147,12 @@ def _as_it_is(_: _Wanted, plain: TileForm) -> TileForm:
 
 
 def _window(asked: _Wanted, plain: TileForm) -> TileForm:
-    op = asked.op
-    if window_of(op) is None:
+    op, window = asked.op, window_of(asked.op)
+    if window is None:
         raise NotTileableError(f"{op.label} has no tiled form")
+    whole, part = (window.batch, window.channels[0]), _images_and_channels(plain)
+    if not (computes_part(op, *whole) and computes_part(op, *part)):
+        raise NotTileableError(f"{op.label} in such parts is computed wrong by CMSIS-NN")
     if {ROWS, COLUMNS} & {*asked.cut} and not adds_pixels_alike(op):
         raise NotTileableError(f"{op.label} has sums that CMSIS-NN wraps around in some pixels")
     axes: list[Sliding] = []
@@ -166,6 +169,14 @@ def _window(asked: _Wanted, plain: TileForm) -> TileForm:
     pads = ((0, 0), forms[0].pads, forms[1].pads, (0, 0))
     has_pads = any(p != (0, 0) for p in pads)
     return replace(tile, options=(("padding", padding),), pads=pads if has_pads else None)
+
+
+def _images_and_channels(form: TileForm) -> tuple[int, int]:
+    """How many images and channels of operand 0 a form reads."""
+    data = form.reads[0]
+    assert data is not None
+    batch, _, _, channels = extents(data)
+    return batch, channels
 
 
 def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:

@@ -14,6 +14,7 @@ from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES, fault_of
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.operators import served
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.packed_depthwise import computes_part
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.persistent_allocations import keeps_row_sums
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.single_rows import computes_single_row
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.wide_sums import adds_pixels_alike
@@ -72,6 +73,10 @@ class CmsisNn(ReferenceKernels):
     def adds_pixels_alike(self, op: Op) -> bool:
         """True but for int16 convolutions whose sums may exceed 32 bits."""
         return adds_pixels_alike(op)
+
+    def computes_part(self, op: Op, batch: int, channels: int) -> bool:
+        """True but for int4 depthwise convolutions of an odd number of channels."""
+        return computes_part(op, batch, channels)
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """The profile of the core's extension."""

@@ -5,6 +5,7 @@
     convolution in groups, int8, no bias          the second group's bias begins at address 0 plus
     depthwise convolution on MVE of more than     a group; so does that of channels from the 125th
     124 channels, no bias
+    depthwise convolution of int4                 see `packed_depthwise`
 
 Read from CMSIS-NN 4ab83cc; all observed on emulated boards. This module must not know plans.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.ops.window import low_padding, window_of
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.packed_depthwise import computes_packed_depthwise
 from tflm_planner.tflm.kernels.libraries.cmsis_nn.scratch import (
     MVE_DEPTHWISE_CHANNELS,
     REVERSE_ABOVE,
@@ -31,6 +33,12 @@ def fault_of_sums(op: Op, target: Target) -> str | None:
         return None
     if op.kind == "TRANSPOSE_CONV":
         return _fault_of_transposed(op)
+    if not computes_packed_depthwise(op):
+        return (
+            "CMSIS-NN takes wrong int4 weights for an odd number of channels "
+            "(arm_depthwise_conv_s4), planned or not; an even number, int8 weights, or the "
+            "reference kernel, is right"
+        )
     has_bias = len(op.inputs) > 2 and op.inputs[2] is not None
     if has_bias or element_type(op) != "int8":
         return None
