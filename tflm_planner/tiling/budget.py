@@ -196,7 +196,8 @@ class SearchBudget:
     front_batches_without_gain: int = 3
     """Number of batches of changed models without such a gain that end the step. Hypervolumes with
     1: kws 0.086, resnet_q 0.130; with 2: kws 0.079 in place of 0.117, cnn_int8 0.144 in place of
-    0.153, both with own operators; with 4: as with 3."""
+    0.153, both with own operators; with 4: as with 3 (kws with regions changed one after the
+    other; in turn, 5 and 8: as with 3)."""
     finalists: int = 8
     """Number of whole models that are planned with more effort at the end. 0: resnet_q all +0.9 %,
     front of ds_cnn +1.4 %, in 0.64 to 0.99 times the seconds; 4: no change (main), but with less
