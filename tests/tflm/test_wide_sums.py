@@ -14,6 +14,7 @@ from tests.transforms.tiled import tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.tflm.kernels import adds_pixels_alike
+from tflm_planner.tiling.evaluate.equivalence import model_signature
 from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError
 from tflm_planner.transforms.spelling import SpellingRefusedError, Unspellable, pixels_of
 from tflm_planner.transforms.subsample import Subsample
@@ -107,3 +108,8 @@ def test_no_pixel_is_left_out(weight: int, rows: int) -> None:
     model = read_model(wide(weight, skipped=True).finish())
     Subsample().apply(model)
     assert (model.main.ops[0].outputs[0].shape or (0, 0))[1] == rows
+
+
+def test_what_may_be_cut_is_not_equivalent_to_what_may_not() -> None:
+    narrow, other, large = (read_model(wide(w).finish()) for w in (1, 2, 127))
+    assert model_signature(narrow) == model_signature(other) != model_signature(large)

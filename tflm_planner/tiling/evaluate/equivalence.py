@@ -7,7 +7,8 @@ for the other.
 Equivalent intervals have operators of equal kinds, options, types and shapes, connected in the same
 way; the same tensors enter, leave, live through, and share bytes or quantisation. For lean
 firmware, also the parameters of the same operators contain each other. Networks repeat blocks that
-differ only in weights and names, which are ignored here. Models are compared likewise, with all
+differ only in weights and names, which are ignored here, but for weights so large that a kernel's
+sums forbid to compute pixels apart. Models are compared likewise, with all
 their tensors in the order of the file. It must not know candidates.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 
 from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, Tensor
 from tflm_planner.ops.roles import PRODUCTS
+from tflm_planner.tflm.kernels import adds_pixels_alike
 from tflm_planner.tflm.lean.costs import lean_form
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
@@ -80,11 +82,11 @@ class IntervalSignatures:
 
 
 def model_signature(model: Model) -> Hashable:
-    """The signature of a model: equal for models that differ only in weights, scales, zero points
-    and names. Such models need the same arena on stock firmware, as they are and however they are
-    planned; their files may differ in size, by names and by weights that happen to be equal. (On
-    lean firmware zero points decide which parameters are stored once.) A model whose operators call
-    graphs equals only itself."""
+    """The signature of a model: equal for models that differ only in weights, scales, zero
+    points and names, and of which the same operators may be cut. Such models need the same arena
+    on stock firmware, as they are and however they are planned; their files may differ in size,
+    by names and by weights that happen to be equal. (On lean firmware zero points decide which
+    parameters are stored once.) A model whose operators call graphs equals only itself."""
     metadata = sorted((entry.name, _bytes(entry.buffer.data)) for entry in model.metadata)
     return tuple(map(_graph_signature, model.graphs)), tuple(metadata)
 
@@ -158,7 +160,8 @@ def _op_signature(op: Op) -> Hashable:
     )
     itself = op if op.graphs else None
     custom = None if op.custom_options is None else _bytes(op.custom_options)
-    return op.code.builtin, op.code.custom, op.options.key(), custom, constants, itself
+    cuttable = adds_pixels_alike(op)  # which may depend on weights
+    return op.code.builtin, op.code.custom, op.options.key(), custom, constants, cuttable, itself
 
 
 def _bytes(data: Any) -> bytes:
