@@ -3,7 +3,7 @@
     import tflm_planner as tp
     tp.plan("vww.tflite", target="nano33ble", tile=tp.Tile(max_slowdown=1.1)).save("out.tflite")
 
-The names below are the public interface (`pipeline/interface.py` documents them); the command is
+The names below are the public interface (`pipeline/interface` documents them); the command is
 `tflm-plan`. They are loaded when they are first asked for, so that importing the package, and
 `tflm-plan --help`, take no time.
 """

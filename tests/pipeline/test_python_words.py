@@ -11,7 +11,7 @@ from tests.conftest import CNN
 from tests.models.small import joined_uint8
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.interface import Planned
-from tflm_planner.pipeline.python_words import KEYWORDS, in_python_words
+from tflm_planner.pipeline.interface.python_words import KEYWORDS, in_python_words
 
 
 def test_a_wrong_keyword_is_named_as_one() -> None:
