@@ -17,8 +17,8 @@ from tflm_planner.report.document import MapBlock, MemoryMap, Report
 from tflm_planner.report.html import to_html
 from tflm_planner.report.page import SCRIPTS, render
 from tflm_planner.report.svg.arena import ArenaBar, Limit, arena_parts, arena_svg
+from tflm_planner.report.svg.map_panel import NAMED_BLOCKS
 from tflm_planner.report.svg.memory_map import (
-    NAMED_BLOCKS,
     before_above_after_svg,
     before_after_svg,
     memory_map_svg,
