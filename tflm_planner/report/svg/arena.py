@@ -53,7 +53,9 @@ _NAMED = 4
 `rest`."""
 _ALIGNMENT = 16
 """The most bytes between head and tail that alignment causes."""
-_LEFT, _RIGHT, _TOP, _ROW, _BAR = 20, 20, 92, 58, 26
+_LEFT, _RIGHT, _TOP, _ROW, _BAR = 20, 20, 66, 58, 26
+_LIMIT = 26
+"""Pixels of the line above the bars that says the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +94,15 @@ def arena_svg(
     colours = _colours(parts)
     scale = max(1, limit.size if limit else 0, *(bar.arena.arena for bar in bars))
     wide = width - _LEFT - _RIGHT
+    first = _TOP + (_LIMIT if limit else 0)
     body = [shapes.text(_LEFT, 30, shorten(title, int(wide / 9)), "h1")]
     for row, (bar, sizes) in enumerate(zip(bars, parts, strict=True)):
-        top = _TOP + row * _ROW
+        top = first + row * _ROW
         words = f"{bar.caption}: {figure(bar.arena.arena, bar.arena.bound)}"
         body += [shapes.text(_LEFT, top - 8, words, "cap")]
         body += [shapes.rect("track", (_LEFT, top, wide, _BAR))]
         body += _segments(sizes, colours, top, wide / scale)
-    bottom = _TOP + len(bars) * _ROW - _ROW + _BAR
+    bottom = first + len(bars) * _ROW - _ROW + _BAR
     if limit:
         body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom, width)
     legend, height = _legend(colours, bottom + 30, width)
@@ -139,7 +142,7 @@ def _segments(
 def _limit_line(limit: Limit, x: float, bottom: float, width: int) -> Iterator[Element]:
     """Yield a line at the limit, and its label: on its left, on its right, or where there is
     room for it, at the right edge of the drawing."""
-    yield shapes.line("limit", x, _TOP - 26, x, bottom + 4)
+    yield shapes.line("limit", x, _TOP, x, bottom + 4)
     words = f"{human_size(limit.size)} {limit.words}"
     wide = 14 * shapes.CHARACTER * len(words)
     place = (x - 8, "end") if x >= wide else (x + 8, "start")
