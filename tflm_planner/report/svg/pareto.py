@@ -132,20 +132,21 @@ def pareto_svg(
     """A drawing of `front`. inputs: bytes of all inputs (L0), a lower bound. arena_limit: bytes
     that the arena may take; None if there is no limit. width: in pixels, at least 360."""
     plane, limit = _plane(front, arena_limit, max(360, width)), arena_limit
-    labels = [*_labels(plane, front.points)]
+    of_points = [*_labels(plane, front.points)]
+    words = [*of_points]
     footer, height = _footer(plane, front)
     body = [
         shapes.text(20, 30, shorten(title, int((plane.width - 40) / 9)), "h1"),
         *_ground(plane, [inputs] if limit is None else [inputs, limit]),
-        *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft", labels),
+        *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft", words),
         *(
             ()
             if limit is None
-            else _level(plane, limit, "budget", f"budget {limit:,} B", "cap", labels)
+            else _level(plane, limit, "budget", f"budget {limit:,} B", "cap", words)
         ),
         *_stairs(plane, front),
         *(_dot(plane, p, front) for p in sorted(front.points, key=lambda p: p.role == "chosen")),
-        *(label.drawn for label in labels),
+        *(label.drawn for label in of_points),
         *footer,
     ]
     least = min((p.size for p in front.points), default=0)
@@ -222,10 +223,11 @@ class _Label:
 
 
 def _level(
-    plane: _FrontPlot, size: int, style: str, words: str, text: str, labels: Sequence[_Label]
+    plane: _FrontPlot, size: int, style: str, words: str, text: str, labels: list[_Label]
 ) -> Iterator[Element]:
     """Yield a horizontal line at `size` bytes, with a label above it, left of what is slower than
-    allowed, or where else, from the right end on, it touches none of the points' labels."""
+    allowed, or where else, from the right end on, it touches none of the `labels`, to
+    which it is added."""
     y, wide = plane.y(size), len(words) * _CHARACTER
     yield shapes.line(style, plane.left, y, plane.right, y)
     last = plane.right - 6
@@ -239,7 +241,9 @@ def _level(
         return not any(label.meets(end - wide, end, base) for label in labels)
 
     x, base = next(filter(is_free, places), places[0])
-    yield shapes.text(x, base, words, text, "end")
+    label = _Label(shapes.text(x, base, words, text, "end"), x - wide, x, base)
+    labels.append(label)
+    yield label.drawn
 
 
 def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
