@@ -11,6 +11,11 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\n\x00\u202e\ud800]]>&\"
 """A name that attacks HTML, XML, the terminal, line formats, reading direction and encoders."""
 
 
+def unbroken(page: str) -> str:
+    """A page without what keeps the words of a command whole."""
+    return page.replace("<span>", "").replace("</span>", "")
+
+
 def chain(sizes: list[int], head: int, offsets: list[int], name: str = "block/{}") -> MemoryMap:
     """A chain: operator i reads buffer i and writes buffer i + 1."""
     last = len(sizes) - 1

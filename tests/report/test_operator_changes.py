@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import published
 from tests.models.small import bottleneck
+from tests.report.report_samples import unbroken
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.by_hand import parse_regions
 from tflm_planner.report.document import (
@@ -97,7 +98,7 @@ def test_the_page_lists_them_and_the_commands_of_points() -> None:
     command = "tflm-plan vww_96_int8.tflite --search none"
     points = ParetoPoint("plan", 99, 1.0, command=command), ParetoPoint("chosen", 88, 1.0)
     with_front = to_html(replace(report, front=ParetoFront("arena", 1.1, points)))
-    assert f'<td class="command">{command}</td>' in with_front
+    assert f'<td class="command"><code>{command}</code></td>' in unbroken(with_front)
 
 
 def _step(index: int, operator: str, name: str, live: int = 16) -> MapStep:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -144,13 +145,27 @@ def test_the_words_of_the_budget_lie_on_no_others(front: ParetoFront, budget: in
             assert abs(y - z) > 12 or b < c or d < a, other.text
 
 
+@pytest.mark.parametrize("budget", [20_000, 26_000, 28_000, 30_720, *range(50_000, 104_000, 3_000)])
+def test_a_phone_sees_all_words_and_none_on_others(front: ParetoFront, budget: int) -> None:
+    drawn = pareto_svg(front, inputs=27_648, arena_limit=budget, title="Arena", width=360)
+    tree = ElementTree.fromstring(drawn)
+    assert tree.attrib["width"] == "360"
+    words = [text for text in tree.iter(SVG_TEXT) if text.text]
+    for text in words:
+        left, right, base = _span(text)
+        assert left >= 0 and right <= 360 and base < float(tree.attrib["height"]), text.text
+    for one, other in combinations(words, 2):
+        (a, b, y), (c, d, z) = _span(one), _span(other)
+        assert abs(y - z) > 10 or b < c or d < a, (one.text, other.text)
+
+
 SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 
 
 def _span(text: ElementTree.Element) -> tuple[float, float, float]:
     """From where to where words reach, and their base line; characters of 6.5 pixels."""
     x, wide = float(text.attrib["x"]), 6.5 * len(text.text or "")
-    left = x - wide if text.attrib.get("text-anchor") == "end" else x
+    left = x - wide * {"end": 1, "middle": 0.5}.get(text.attrib.get("text-anchor", ""), 0)
     return left, left + wide, float(text.attrib["y"])
 
 

@@ -111,13 +111,43 @@ def test_after_lies_below_before_on_a_phone(shown: Any) -> None:
     page, _ = shown
     page.set_viewport_size(PHONE)
     assert page.locator("svg.tfm:visible").count() == 1
-    before, after = (p.bounding_box() for p in page.locator(".phone .plot").all())
+    before, after = (p.bounding_box() for p in page.locator(".phone svg.tfm .plot").all())
     assert before["x"] == after["x"] and after["y"] > before["y"] + before["height"]
     assert before["x"] + before["width"] <= PHONE["width"]
     assert page.locator(".readout:visible").count() == 1
     page.set_viewport_size(DESK)
-    before, after = (p.bounding_box() for p in page.locator(".desk .plot").all())
+    before, after = (p.bounding_box() for p in page.locator(".desk svg.tfm .plot").all())
     assert before["y"] == after["y"] and page.locator(".phone:visible").count() == 0
+
+
+SCROLLED = """() => [...document.querySelectorAll(".picture, .wide, pre")]
+    .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
+    .map((box) => box.closest("details")?.querySelector("summary").textContent ?? box.outerHTML)"""
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_nothing_but_large_maps_on_a_phone_scrolls_to_the_side(shown: Any, size: Any) -> None:
+    """What is folded neither; the large maps say it."""
+    page, _ = shown
+    page.set_viewport_size(size)
+    page.locator("details").evaluate_all("all => all.map(d => d.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    large = ["Memory map before, large", "Memory map after, large"] if size == PHONE else []
+    assert page.evaluate(SCROLLED) == large
+    for picture in page.locator("details .picture").all() if size == PHONE else ():
+        cue = picture.evaluate("e => getComputedStyle(e, '::before').content")
+        assert "swipe" in cue
+
+
+def test_the_words_of_a_command_stay_whole(shown: Any) -> None:
+    """No line ends within an option, and what is copied is the command."""
+    page, report = shown
+    page.set_viewport_size(PHONE)
+    commands = [rung.command for rung in report.ladder if rung.command and not rung.remark]
+    written = page.locator("td.command code").all_text_contents()
+    assert commands and set(commands) <= set(written)
+    lines = "words => words.map(word => word.getClientRects().length)"
+    assert set(page.locator("td.command span").evaluate_all(lines)) == {1}
 
 
 def test_the_arenas_are_seen_whole_on_a_phone(shown: Any) -> None:

@@ -59,6 +59,8 @@ _NAME = 160
 _OVER_TIME = "Tensors and scratch over time"
 _PHONE = 360
 """Pixels of a phone's screen that a drawing has."""
+_SHORT_NAME = 72
+"""Characters of a tensor's name in lists: three lines of a phone."""
 _LISTED = 20
 """How many tensors at the peak are listed."""
 
@@ -104,10 +106,18 @@ def to_html(report: Report) -> str:
         peaks=list(_peaks(report)),
         maps=[_large_map(word, side.map, max(m.head for m in maps)) for word, side in sides],
         changes=_changes(report),
+        has_parts=any("parts: " in change.done for change in changes_of(report)),
+        has_twin=any(check.of_twin for check in report.checks),
         operators=[_operators(word, side.map) for word, side in sides],
+        shared=[_short_names(alias) for alias in report.allocation.aliases],
         aliases=count(len(report.allocation.aliases), "alias", "aliases"),
         digests=pairs(digests, "code"),
     )
+
+
+def _short_names(words: str) -> str:
+    """A line in which names stand, each shortened."""
+    return " ".join(shorten(word, _SHORT_NAME) for word in words.split())
 
 
 def _arenas(report: Report, width: int = 1000) -> Markup:
@@ -132,14 +142,15 @@ def _cards(report: Report) -> Iterator[_Card]:
     """Yield the important figures."""
     bound = report.allocation.solution.lower_bound
     arenas = arenas_sentence(report).replace("->", "→")
-    saved = f"saved: {saved_sentence(report)}, {arenas}, for {report.target}"
+    board = f"{report.board.name}, " if report.board else ""
+    saved = f"saved: {saved_sentence(report)}, {arenas}, for {shorten(board, 80)}{report.target}"
     yield _Card(f"{report.saved:,} B", saved, "good" * (report.saved > 0))
     gap = report.after.head - bound
     if gap <= 0:
         words = "no plan of these operators in this order, shared as was allowed, has a lower head"
         yield _Card("optimal", f"{words}: proved", "good")
     else:
-        yield _Card(f"{percent(gap, bound)} above", limit_sentence(report))
+        yield _Card(f"{percent(gap, bound)} above the bound", limit_sentence(report))
     verdict = "verified" if report.verified else "not verified"
     runs = "; ".join(f"{shorten(c.runtime, 40)}: {c.status}" for c in report.checks)
     runs = runs or "no runtime was asked"
@@ -179,11 +190,15 @@ def _ladder(report: Report) -> Table:
 
 
 def _front(report: Report, front: ParetoFront) -> dict[str, object]:
-    """The Pareto front: the drawing, and a table of its points with instructions and added
-    operators."""
-    title = f"What less {front.objective} costs on {report.target}"
+    """The Pareto front: the drawing, also for a phone, and a table of its points with instructions
+    and added operators."""
     limit = report.arena_limit if front.objective == "arena" else None
-    picture = pareto_svg(front, inputs=report.limits.input_bytes, arena_limit=limit, title=title)
+
+    def drawn(title: str, width: int) -> Markup:
+        inputs = report.limits.input_bytes
+        return Markup(pareto_svg(front, inputs=inputs, arena_limit=limit, title=title, width=width))
+
+    title = f"What less {front.objective} costs"
     unit = f"bytes, {front.bound}" if may_need_more(front.bound) else "bytes"
     columns = Column(unit, "n"), Column("instructions", "n"), Column("how many regions changed")
     rows = [
@@ -200,7 +215,11 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
         for point in front.points
     ]
     table = Table((*columns, Column("to be registered"), Column("", "command")), rows)
-    return {"picture": Markup(picture), "table": table}
+    return {
+        "picture": drawn(f"{title} on {report.target}", 1000),
+        "narrow": drawn(title, _PHONE),
+        "table": table,
+    }
 
 
 def _limits(report: Report) -> Table:
@@ -232,7 +251,9 @@ def _peaks(report: Report) -> Iterator[tuple[str, Table]]:
 def _peak_table(parts: Sequence[PeakPart], scratch: int) -> Table:
     """A table of tensors with two figures each: their own bytes, which add up to the live bytes,
     and their sizes, which add up to more if tensors share memory."""
-    rows = [(shorten(p.block.name, _NAME), p.own, f"{p.block.size:,}") for p in parts[:_LISTED]]
+    rows = [
+        (shorten(p.block.name, _SHORT_NAME), p.own, f"{p.block.size:,}") for p in parts[:_LISTED]
+    ]
     if others := parts[_LISTED:]:
         rows.append((f"and {len(others):,} more", sum(p.own for p in others), ""))
     if scratch:

@@ -38,13 +38,15 @@ _STYLE = """
 .tfa text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",
 sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tfa .bg{fill:#fff;stroke:#e3e7ee}.tfa .h1{font-size:16px;font-weight:600;fill:#111827}
-.tfa .cap{font-weight:600;fill:#111827}.tfa .track{fill:#eef1f6}.tfa .b:hover{opacity:.72}
+.tfa .cap{font-weight:600;fill:#111827;paint-order:stroke;stroke:#fff;stroke-width:4px}
+.tfa .track{fill:#eef1f6}.tfa .b:hover{opacity:.72}
 .tfa .p0{fill:#74a2e2}.tfa .p1{fill:#c6a6e0}.tfa .p2{fill:#f6bd60}.tfa .p3{fill:#76c8a0}
 .tfa .p4{fill:#ee9fb0}.tfa .p5{fill:#a9b7c9}.tfa .p6{fill:#dfe4ec}.tfa .lab{fill:#0f2340}
 .tfa .limit{stroke:#c2334d;stroke-width:1.6}.tfa .limitt{fill:#c2334d;font-weight:600}
 @media screen and (prefers-color-scheme:dark){
 .tfa text{fill:#a9b4c3}.tfa .bg{fill:#10161f;stroke:#263041}.tfa .h1,.tfa .cap{fill:#f1f5f9}
-.tfa .track{fill:#1b2432}.tfa .p0{fill:#3565a6}.tfa .p1{fill:#75539a}.tfa .p2{fill:#b5761b}
+.tfa .cap{stroke:#10161f}.tfa .track{fill:#1b2432}
+.tfa .p0{fill:#3565a6}.tfa .p1{fill:#75539a}.tfa .p2{fill:#b5761b}
 .tfa .p3{fill:#2c8560}.tfa .p4{fill:#a34a60}.tfa .p5{fill:#56657a}.tfa .p6{fill:#333f50}
 .tfa .lab{fill:#f1f6ff}.tfa .limit{stroke:#ff8a9d}.tfa .limitt{fill:#ff8a9d}}
 """
@@ -53,7 +55,9 @@ _NAMED = 4
 `rest`."""
 _ALIGNMENT = 16
 """The most bytes between head and tail that alignment causes."""
-_LEFT, _RIGHT, _TOP, _ROW, _BAR = 20, 20, 92, 58, 26
+_LEFT, _RIGHT, _TOP, _ROW, _BAR = 20, 20, 66, 58, 26
+_LIMIT = 26
+"""Pixels of the line above the bars that says the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +96,23 @@ def arena_svg(
     colours = _colours(parts)
     scale = max(1, limit.size if limit else 0, *(bar.arena.arena for bar in bars))
     wide = width - _LEFT - _RIGHT
+    first = _TOP + (_LIMIT if limit else 0)
     body = [shapes.text(_LEFT, 30, shorten(title, int(wide / 9)), "h1")]
+    captions: list[Element] = []
     for row, (bar, sizes) in enumerate(zip(bars, parts, strict=True)):
-        top = _TOP + row * _ROW
+        top = first + row * _ROW
         words = f"{bar.caption}: {figure(bar.arena.arena, bar.arena.bound)}"
-        body += [shapes.text(_LEFT, top - 8, words, "cap")]
+        captions += [shapes.text(_LEFT, top - 8, words, "cap")]
         body += [shapes.rect("track", (_LEFT, top, wide, _BAR))]
         body += _segments(sizes, colours, top, wide / scale)
-    bottom = _TOP + len(bars) * _ROW - _ROW + _BAR
+    bottom = first + len(bars) * _ROW - _ROW + _BAR
     if limit:
         body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom, width)
     legend, height = _legend(colours, bottom + 30, width)
     sizes = ", ".join(f"{bar.caption} {figure(bar.arena.arena, bar.arena.bound)}" for bar in bars)
-    return shapes.drawing("tfa", (width, height), f"{title}: {sizes}", _STYLE, [*body, *legend])
+    return shapes.drawing(
+        "tfa", (width, height), f"{title}: {sizes}", _STYLE, [*body, *captions, *legend]
+    )
 
 
 def _colours(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -139,7 +147,7 @@ def _segments(
 def _limit_line(limit: Limit, x: float, bottom: float, width: int) -> Iterator[Element]:
     """Yield a line at the limit, and its label: on its left, on its right, or where there is
     room for it, at the right edge of the drawing."""
-    yield shapes.line("limit", x, _TOP - 26, x, bottom + 4)
+    yield shapes.line("limit", x, _TOP, x, bottom + 4)
     words = f"{human_size(limit.size)} {limit.words}"
     wide = 14 * shapes.CHARACTER * len(words)
     place = (x - 8, "end") if x >= wide else (x + 8, "start")
