@@ -13,15 +13,10 @@ from pathlib import Path
 from typing import Self
 
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.sqlite_files import FileFormat, prepare
 
-SCHEMA_VERSION = 1
-APPLICATION = 0x54464C4A
-"""SQLite's application_id: "TFLJ"."""
-_SCHEMA = f"""
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {SCHEMA_VERSION};
-CREATE TABLE result (key TEXT PRIMARY KEY, document TEXT NOT NULL) WITHOUT ROWID;
-"""
+_TABLES = "CREATE TABLE result (key TEXT PRIMARY KEY, document TEXT NOT NULL) WITHOUT ROWID;"
+_FORMAT = FileFormat("TFLJ", 1, _TABLES)
 
 
 class ResultStore:
@@ -35,26 +30,13 @@ class ResultStore:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("BEGIN EXCLUSIVE")  # the lock is held until the file is closed
             self._db.execute("COMMIT")
-            self._check()
+            prepare(self._db, path, _FORMAT)
         except sqlite3.OperationalError as error:
             raise UsageError(
                 f"cannot use {path}: {error}; does another run write there?"
             ) from error
         except sqlite3.Error as error:
             raise UsageError(f"cannot use {path}: {error}") from error
-
-    def _check(self) -> None:
-        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            self._db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
-        (application,) = self._db.execute("PRAGMA application_id").fetchone()
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION:
-            raise UsageError(f"{self._path} is a database of another program")
-        if version > SCHEMA_VERSION:
-            raise UsageError(
-                f"{self._path} was written by a later tflm-plan (schema {version}); update this one"
-            )
 
     def get(self, key: str) -> str | None:
         """The result of the job with this key; None if there is none."""

@@ -20,15 +20,12 @@ from typing import Any
 
 from tflm_planner.cost.case import Case, canonical, from_row, to_row
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.sqlite_files import FileFormat, prepare
 
 SCHEMA_VERSION = 1
-APPLICATION = 0x54464C50
-"""SQLite's application_id: "TFLP"."""
 _BUSY = 20.0
 """Seconds to wait for another program that writes."""
-_SCHEMA = f"""
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {SCHEMA_VERSION};
+_TABLES = """
 CREATE TABLE board (
     id INTEGER PRIMARY KEY,
     board TEXT NOT NULL, core TEXT NOT NULL, kernels TEXT NOT NULL, tflm TEXT NOT NULL,
@@ -47,6 +44,7 @@ CREATE TABLE latency (
     PRIMARY KEY (board, operator)
 ) WITHOUT ROWID;
 """
+_FORMAT = FileFormat("TFLP", SCHEMA_VERSION, _TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +99,9 @@ class ProfileDatabase:
             raise UsageError(f"there is no profile database {path}; `tflm-plan profile` makes one")
         try:
             self._db = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
-            self._check()
+            prepare(self._db, path, _FORMAT)
         except sqlite3.Error as error:
             raise UsageError(f"cannot use the profile database {path}: {error}") from error
-
-    def _check(self) -> None:
-        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            self._db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
-        (application,) = self._db.execute("PRAGMA application_id").fetchone()
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION:
-            raise UsageError(f"{self.path} is a database of another program; choose another name")
-        if version > SCHEMA_VERSION:
-            raise UsageError(
-                f"{self.path} was written by a later tflm-plan (schema {version}); update this one"
-            )
 
     def boards(self) -> list[BoardRow]:
         """All boards."""
