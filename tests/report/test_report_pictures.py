@@ -292,6 +292,21 @@ def test_the_words_of_a_limit_stay_in_the_drawing(width: int, share: float) -> N
     assert left >= 0 and left + wide <= width
 
 
+@pytest.mark.parametrize("share", range(5, 100, 5))
+@pytest.mark.parametrize("width", [360, 1000])
+def test_the_line_of_a_limit_crosses_no_size(width: int, share: int) -> None:
+    arena = Arena(900_000, 100_000, {}, 0, 0, 0, 0, 1_000_000, 15, (), ())
+    limit = Limit(share * 10_000, "of SRAM")
+    drawn = arena_svg([ArenaBar("before", arena)], title="t", limit=limit, width=width)
+    root = ElementTree.fromstring(drawn)
+    (line,) = root.findall(f"{SVG}line")
+    sizes = root.findall(f"{SVG}text[@class='lab']")
+    assert any(size.text == "878.9K" for size in sizes)
+    for size in sizes:
+        half = 6.6 * len(size.text or "") / 2
+        assert abs(float(size.attrib["x"]) - float(line.attrib["x1"])) > half
+
+
 def test_empty_maps_can_be_drawn() -> None:
     empty = MemoryMap((), (), 0)
     ElementTree.fromstring(memory_map_svg(empty, title=""))

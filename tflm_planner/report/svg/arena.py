@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from xml.etree.ElementTree import Element
 
 from tflm_planner.report.svg import shapes
@@ -104,7 +105,7 @@ def arena_svg(
         words = f"{bar.caption}: {figure(bar.arena.arena, bar.arena.bound)}"
         captions += [shapes.text(_LEFT, top - 8, words, "cap")]
         body += [shapes.rect("track", (_LEFT, top, wide, _BAR))]
-        body += _segments(sizes, colours, top, wide / scale)
+        body += _segments(sizes, colours, top, wide / scale, limit)
     bottom = first + len(bars) * _ROW - _ROW + _BAR
     if limit:
         body += _limit_line(limit, _LEFT + wide * limit.size / scale, bottom, width)
@@ -129,18 +130,27 @@ def _colours(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _segments(
-    sizes: Mapping[str, int], colours: Mapping[str, int], top: float, scale: float
+    sizes: Mapping[str, int],
+    colours: Mapping[str, int],
+    top: float,
+    scale: float,
+    limit: Limit | None,
 ) -> Iterator[Element]:
     """Yield the parts from left to right, in the order of their colours, with sizes where they
-    fit."""
+    fit: beside the line at the limit, not under it."""
+    line = _LEFT + limit.size * scale if limit else -inf
     start = 0
     for key in sorted(sizes, key=lambda key: (colours[key], key)):
         size = sizes[key]
         box = (_LEFT + start * scale, top, max(size * scale, 0.5), _BAR)
         yield shapes.rect(f"b p{colours[key]}", box, f"{TITLES[key]}\n{human_size(size)}")
         words = shapes.short_size(size)
-        if box[2] > 12 * shapes.CHARACTER * len(words) + 8:
-            yield shapes.text(box[0] + box[2] / 2, top + _BAR / 2 + 4, words, "lab", "middle")
+        needed = 12 * shapes.CHARACTER * len(words) + 8
+        left, right = box[0], box[0] + box[2]
+        if abs((left + right) / 2 - line) < needed / 2:
+            left, right = max((left, line), (line, right), key=lambda part: part[1] - part[0])
+        if right - left > needed:
+            yield shapes.text((left + right) / 2, top + _BAR / 2 + 4, words, "lab", "middle")
         start += size
 
 
