@@ -15,6 +15,7 @@ from tests.device.profile_rows import BOARD, M4, cnn_rows, form, row
 from tests.device.proxy import Fake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.small import Chain
+from tests.short_searches import short_search
 from tflm_planner.cost import Watch, latency_of, measured_of, profile_target, with_source
 from tflm_planner.cost.case import Case
 from tflm_planner.device.profiling.database import (
@@ -40,7 +41,6 @@ from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.targets import load_target
-from tflm_planner.tiling.budget import SearchBudget
 
 QUICK = Timing(answer=0.2, repeats=2, patience=0.5, greeting=0.5)
 
@@ -285,7 +285,7 @@ def test_profile_and_plan_through_a_virtual_board(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model is small and the search ends by counting, however busy the machine is."""
-    small = partial(api.TilePermission, search_budget=SearchBudget(search_work=300))
+    small = partial(api.TilePermission, search_budget=short_search(300))
     monkeypatch.setattr(api, "TilePermission", small)
     path, out, model = (tmp_path / name for name in ("p.db", "out.tflite", "in.tflite"))
     chain = Chain((1, 12, 12, 4))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.models.small import small_network
+from tests.short_searches import short_search
 from tflm_planner.pipeline import api
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.search import search_tiles
@@ -22,7 +22,7 @@ TILES = api.AllowedOperators.of(("SLICE", "CONCATENATION", "PAD"))
 
 def permitted(**more: object) -> TilingOptions:
     on = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
-    budget = SearchBudget(search_work=2_500, beam_steps=2)  # all steps, but not on and on
+    budget = short_search(2_500, beam_steps=2)  # all steps, but not on and on
     wanted = {"max_slowdown": 1.3, "operators": api.AllowedOperators.ALL, "search_budget": budget}
     return TilingOptions(on, on.input_overlaps_of, **{**wanted, **more})
 

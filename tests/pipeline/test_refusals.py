@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.models.small import narrow_rows
+from tests.short_searches import short_search
 from tests.transforms.row_loops import chain
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
@@ -21,7 +22,6 @@ from tflm_planner.pipeline.planning.refusals import (
 from tflm_planner.pipeline.planning.tiled_file import plan_tiling, tiled_model
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.element_types import form_of
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.box_plan import Split
@@ -140,7 +140,7 @@ def test_the_proof_s_cause_ends_the_tilings_that_share_it(
         )
 
     monkeypatch.setattr(proving, "compare_with_twin", proof)
-    budget = SearchBudget(search_work=2_500, beam_steps=1)
+    budget = short_search(2_500)
     tiles = api.TilePermission(max_slowdown=1.3, workers=1, search_budget=budget)
     options = api.PlanOptions(api.MemoryOptions(strip=strip), tiles=tiles)
     report = api.plan(narrow_rows(), None, options).report

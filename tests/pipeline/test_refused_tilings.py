@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.models.small import narrow_rows
+from tests.short_searches import short_search
 from tests.transforms.row_loops import chain
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
@@ -19,7 +20,6 @@ from tflm_planner.pipeline.stream_input import pairs
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import VerifyOptions
@@ -29,7 +29,7 @@ from tflm_planner.verification.verdict import CANNOT_RUN, DIFFERENT, EQUAL, Runt
 FAR = 1 << 60
 
 
-SMALL = SearchBudget(search_work=2_500, beam_steps=1)
+SMALL = short_search(2_500)
 """A few tilings are enough."""
 
 

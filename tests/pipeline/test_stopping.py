@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import needs_tflm
+from tests.short_searches import short_search
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.pipeline import api
 from tflm_planner.support.interrupts import Presses, ending_in_order
@@ -39,7 +40,7 @@ def tiled(budget: SearchBudget = DEFAULT_BUDGET, **more: object) -> api.PlanOpti
 
 @pytest.mark.slow
 def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = SearchBudget(search_work=600)
+    small = short_search(600)
     wanted = api.plan(CNN, options=tiled(small)).data
     hours = itertools.count(0, 3600)
     for clock in ("monotonic", "perf_counter", "time", "process_time"):

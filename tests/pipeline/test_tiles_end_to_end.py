@@ -7,12 +7,12 @@ import pytest
 from tests.conftest import PUBLISHED, needs_tflm
 from tests.models.generator import random_model
 from tests.models.small import wide
+from tests.short_searches import short_search
 from tests.transforms.plans import dialect_plan
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.errors import ModelError, UsageError
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.tile import band
 
 
@@ -26,7 +26,7 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 @pytest.mark.slow
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report
-    few = SearchBudget(search_work=1_500, beam_steps=1)
+    few = short_search(1_500)
     result = tiled(
         cnn,
         dialect=dialect,

@@ -19,6 +19,7 @@ from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tests.models.random_loops import random_loops_model
 from tests.models.small import small_network
+from tests.short_searches import short_search
 from tests.transforms.row_loops import chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -32,12 +33,11 @@ from tflm_planner.report.text.fit import next_line, verdict_line
 from tflm_planner.report.text.inspection import render_inspection
 from tflm_planner.report.text.report import limit_sentence, render_report
 from tflm_planner.support.errors import ModelError
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import METHODS
 
 TARGETS = ("cortex-m4/cmsis-nn", "x86-64/reference", "xtensa-lx7/unknown", "cortex-m/any")
 NETWORK = chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32)
-SMALL = SearchBudget(search_work=1_500, beam_steps=1)
+SMALL = short_search(1_500)
 """A few tilings are enough."""
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.models.small import small_network
 from tests.report.report_samples import unbroken
+from tests.short_searches import short_search
 from tests.transforms.row_loops import chain
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import operators_named
@@ -21,7 +22,6 @@ from tflm_planner.report.json.document import to_json
 from tflm_planner.report.text.fit import ladder_rows, next_line
 from tflm_planner.report.text.report import render_report
 from tflm_planner.support.stopping import Stop
-from tflm_planner.tiling.budget import SearchBudget
 
 SMALLER = "a smaller model is needed"
 SKEWED = chain((1, 1, 24), (3, 2, 8), size=32)
@@ -88,7 +88,7 @@ LESS = (
 
 
 def a_little(**tiles) -> api.TilePermission:
-    budget = SearchBudget(search_work=300, beam_steps=1)
+    budget = short_search(300)
     return api.TilePermission(workers=1, search_budget=budget, **tiles)
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import published
 from tests.models.small import bottleneck
 from tests.report.report_samples import unbroken
+from tests.short_searches import short_search
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.by_hand import parse_regions
 from tflm_planner.report.document import (
@@ -22,7 +23,6 @@ from tflm_planner.report.document import (
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json.document import to_json
 from tflm_planner.report.operator_changes import OperatorChange, changes_of, operator_changes
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.boxes import whole_name
 
 
@@ -200,7 +200,7 @@ def test_what_was_kept_says_what_was_tried(trial: OperatorTrial) -> None:
 
 
 def test_a_search_says_of_each_operator_what_it_tried() -> None:
-    budget = SearchBudget(search_work=2_000)
+    budget = short_search(2_000)
     tiles = api.TilePermission(workers=1, search_budget=budget)
     report = api.plan(bottleneck(), None, api.PlanOptions(tiles=tiles, verify=None)).report
     names = [step.name for step in report.before.map.steps]

@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import CNN
 from tests.report.report_samples import HOSTILE
+from tests.short_searches import short_search
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.pareto import front_of_search, with_stock
 from tflm_planner.report.csv_document import to_csv
@@ -24,7 +25,6 @@ from tflm_planner.report.json.document import to_json
 from tflm_planner.report.svg.pareto import pareto_svg
 from tflm_planner.report.text.pareto import front_rows, point_words, shown_points
 from tflm_planner.report.text.report import render_report
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.tilings import Tiling, TilingResult, pareto_fronts, slower_front
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
@@ -90,7 +90,7 @@ def test_without_tiles_the_plan_is_what_was_chosen() -> None:
 
 
 def test_a_search_fills_it_in() -> None:
-    few = SearchBudget(search_work=1_500, beam_steps=1)
+    few = short_search(1_500)
     tiles = api.TilePermission(operators=api.AllowedOperators.ALL, workers=1, search_budget=few)
     memory = api.MemoryOptions()
     report = api.plan(CNN.read_bytes(), None, api.PlanOptions(memory, tiles, verify=None)).report

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tests.models.registry import add, conv, relu, start
+from tests.short_searches import short_search
 from tflm_planner.model import schema
 from tflm_planner.pipeline import api
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import TilingResult
 
 SHAPE = (1, 16, 8, 8)
-SMALL = SearchBudget(search_work=2_500, branches=0, beam_steps=1)
+SMALL = short_search(2_500, branches=0)
 """Searches go through all their steps, but not on and on."""
 ALL_BUT_LOOPS = api.AllowedOperators.of({*schema.operator_names().values()} - {"WHILE"})
 """Searches for loops have tests of their own."""

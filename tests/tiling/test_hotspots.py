@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.models.small import Chain
+from tests.short_searches import short_search
 from tflm_planner.memory.allocators import Solution
 from tflm_planner.memory.order import Dag, Node, is_valid
 from tflm_planner.memory.problem import Plan, Problem
@@ -22,7 +23,7 @@ from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.planning.tiled_file import plan_tiling
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.budget import SearchBudget, WorkBudget
+from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -178,7 +179,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
     operators = AllowedOperators.NONE if allowed == "dialect" else AllowedOperators.ALL
     tiles = TilingOptions(
         on, on.input_overlaps_of, max_slowdown=2.0, objective="head", operators=operators,
-        search_budget=SearchBudget(search_work=2_500),
+        search_budget=short_search(2_500),
     )  # fmt: skip
     best = search_tiles(data, tiles).best
     assert best.regions and best.head < api.arena(data).head

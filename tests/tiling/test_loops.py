@@ -6,12 +6,12 @@ import pytest
 
 from tests.conftest import needs_tflm, published
 from tests.models.registry import add, conv, relu, start
+from tests.short_searches import short_search
 from tests.transforms.plans import dialect_plan
 from tests.transforms.tiled import same_bits
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.interval import Interval, ScheduleInterval
 from tflm_planner.tiling.estimate.loops import LoopEstimator, allows_loops
 from tflm_planner.tiling.evaluate.candidate import Candidate
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 SHAPE = (1, 32, 32, 16)
 LOOP = {"WHILE", "LESS", "DYNAMIC_UPDATE_SLICE"}
-FEW = SearchBudget(search_work=2_000)
+FEW = short_search(2_000)
 """Searches go through all their steps, but not on and on."""
 
 

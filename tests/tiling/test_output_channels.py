@@ -9,10 +9,10 @@ import pytest
 
 from tests.conftest import needs_tflm, published
 from tests.models.wide_scratch import bottleneck, dense, upsampled
+from tests.short_searches import short_search
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.targets import Target
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.tile.box_plan import Split
@@ -20,7 +20,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 M4 = api.load_target("cortex-m4/cmsis-nn")
 SMALL_M55 = replace(api.load_target("cortex-m55/cmsis-nn"), optimized="size")
-SMALL = SearchBudget(search_work=600, beam_steps=1)
+SMALL = short_search(600)
 """A few tilings are enough."""
 REFERENCE = api.load_target("cortex-m4/reference")
 

@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.build import Graph, Net
 from tests.models.registry import SCALE, noise, relu
+from tests.short_searches import short_search
 from tflm_planner.pipeline import api
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
@@ -62,7 +62,7 @@ def options(**more) -> TilingOptions:
 @needs_tflm
 @pytest.mark.slow
 def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
-    data, budget = low(), SearchBudget(search_work=4_000)
+    data, budget = low(), short_search(4_000)
     found = search_tiles(data, options(search_budget=budget)).best
     assert any(len(s.splits) == 2 or s.splits[0][0] == 2 for s in found.regions)  # type: ignore[union-attr]
     with monkeypatch.context() as without:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import needs_tflm
+from tests.short_searches import short_search
 from tests.tiling.test_loops import permitted
 from tests.transforms.test_subsample import Stage
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.refusals import Refusal, RefusalCauses
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
 from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.transforms.subsample import Subsample
@@ -17,7 +17,7 @@ from tflm_planner.transforms.subsample import Subsample
 pytestmark = pytest.mark.slow
 
 OWN = api.AllowedOperators.NONE
-FEW = SearchBudget(search_work=400)
+FEW = short_search(400)
 """Enough for a model of eight operators."""
 
 

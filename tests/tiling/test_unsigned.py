@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.unsigned import NETWORKS
+from tests.short_searches import short_search
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError, UsageError
-from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
@@ -27,7 +27,7 @@ COMPARED = ("mobilenet", "ds_cnn", "plain")
 MOVES = {"SLICE", "CONCATENATION", "PAD", "STRIDED_SLICE", "SPLIT", "GATHER"}
 
 
-SMALL = SearchBudget(search_work=600, beam_steps=1)
+SMALL = short_search(600)
 """A few tilings are enough."""
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import published_path
+from tests.short_searches import short_search
 from tests.web.browsing import watched
 from tflm_planner.pipeline import api
 from tflm_planner.report.document import Report
 from tflm_planner.report.html import to_html
-from tflm_planner.tiling.budget import SearchBudget
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 PAPER = {"width": 718, "height": 1000}
 """A4 within the margins of a browser."""
-FEW = SearchBudget(search_work=1_500, beam_steps=1)
+FEW = short_search(1_500)
 
 
 @pytest.fixture(scope="module")

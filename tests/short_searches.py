@@ -1,0 +1,20 @@
+"""Searches that go through all their steps, and do little in each."""
+
+from __future__ import annotations
+
+from tflm_planner.tiling.budget import SearchBudget
+
+
+def short_search(work: int, **more: int) -> SearchBudget:
+    """A budget whose steps together plan a few times `work` operators. more: other constants."""
+    short = {
+        "search_work": work,
+        "same_firmware_work": work,
+        "front_work": work,
+        "careful_work": work // 4,
+        "finalists": 2,
+        "spelled_models": 8,
+        "spelled_fully": 3,
+        "beam_steps": 1,
+    }
+    return SearchBudget(**{**short, **more})
