@@ -10,7 +10,8 @@ def short_search(work: int, **more: int) -> SearchBudget:
     short = {
         "search_work": work,
         "same_firmware_work": work,
-        "front_work": work,
+        "neighboured_models": 1,
+        "front_work": work // 2,
         "careful_work": work // 4,
         "finalists": 2,
         "spelled_models": 8,

@@ -40,7 +40,7 @@ def tiled(budget: SearchBudget = DEFAULT_BUDGET, **more: object) -> api.PlanOpti
 
 @pytest.mark.slow
 def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = short_search(600)
+    small = short_search(300)
     wanted = api.plan(CNN, options=tiled(small)).data
     hours = itertools.count(0, 3600)
     for clock in ("monotonic", "perf_counter", "time", "process_time"):

@@ -26,7 +26,7 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 @pytest.mark.slow
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report
-    few = short_search(1_500)
+    few = short_search(600)
     result = tiled(
         cnn,
         dialect=dialect,
