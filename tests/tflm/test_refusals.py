@@ -77,7 +77,7 @@ def test_a_variable_that_nothing_writes_holds_rubbish() -> None:
     assert cannot_run(read_model(variable(written=True)).ops(), BOARD) == []
     (reason,) = cannot_run(read_model(variable(written=False)).ops(), BOARD)
     assert "READ_VARIABLE of a variable that no operator writes" in reason
-    with pytest.raises(api.ModelError, match="freeze the function's variables"):
+    with pytest.raises(api.ModelError, match="Freeze the function's variables"):
         api.plan(variable(written=False))
 
 
@@ -88,3 +88,25 @@ def test_the_resolver_adds_no_builtin_of_your_own(custom: bool) -> None:
     remarks = " ".join(paste_of(read_model(data), api.arena(data, BOARD), BOARD).remarks)
     assert ("resolver.AddCustom() for your own Mystery" in remarks) is custom
     assert ("TFLM has no SIGN" in remarks) is not custom
+
+
+def test_sizes_that_change_from_turn_to_turn_are_no_free_batch() -> None:
+    """What a recurrent layer that returns its sequence becomes where its loop is not unrolled."""
+    net = Net()
+    graph, condition, body = net.graph(), net.graph("condition"), net.graph("body")
+    x, y = graph.input("x", (3, 8), "float32"), graph.tensor("y", (3, 8), "float32")
+    graph.op("WHILE", [x], [y], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
+    graph.outputs(y)
+    condition.input("c", (3, 8), "float32")
+    condition.outputs(condition.constant("go", [False], "bool"))
+    step = body.input("b", (3, 8), "float32")
+    part = body.tensor("part", (1, 1), "float32", shapeSignature=[-1, -1])
+    rest = body.tensor("rest", (1, 8), "float32", shapeSignature=[-1, 8])
+    whole = body.tensor("whole", (3, 8), "float32")
+    for taken, size in ((part, (1, 1)), (rest, (1, 8))):
+        limits = [body.constant(f"{taken}{i}", v) for i, v in enumerate(([0, 0], size))]
+        body.op("SLICE", [step, *limits], [taken])
+    body.op("CONCATENATION", [part, rest], [whole], "ConcatenationOptions")
+    body.outputs(whole)
+    with pytest.raises(api.ModelError, match=r"turn to turn.*unroll=True"):
+        api.plan(net.finish())

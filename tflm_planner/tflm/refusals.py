@@ -31,8 +31,8 @@ _FEWER_AXES = (
     "application"
 )
 _FREEZE = (
-    "its weights are not in the file. Convert a SavedModel or a Keras model, or freeze the "
-    "function's variables first (convert_variables_to_constants_v2)"
+    "its weights are not in the file. Freeze the function's variables before it is converted "
+    "(convert_variables_to_constants_v2)"
 )
 
 
