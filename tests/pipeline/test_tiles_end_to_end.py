@@ -109,6 +109,15 @@ def test_a_second_signature_with_scratch_is_no_obstacle():
     assert report.verified and report.after.arena.arena < report.before.arena.arena
 
 
+@needs_tflm
+def test_a_model_without_operators_has_nothing_to_tile():
+    """Also where every operator may be added, so that patches are looked for."""
+    report = tiled(
+        Chain((1, 8, 8, 3)).finish(), operators=api.AllowedOperators.ALL, workers=1
+    ).report
+    assert report.verified and report.after.arena.arena == report.before.arena.arena
+
+
 def test_without_permission_nothing_is_tiled():
     report = api.plan(wide(), options=api.PlanOptions(verify=None)).report
     assert report.after.operators == report.before.operators
