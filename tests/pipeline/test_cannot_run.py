@@ -32,7 +32,7 @@ from tflm_planner.report.json.document import to_json
 from tflm_planner.report.text.arena import render_arena
 from tflm_planner.report.text.report import render_report
 from tflm_planner.support.errors import ModelError
-from tflm_planner.tflm.element_types import cannot_run
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tflm.versions import with_tflm
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from tests.conftest import PUBLISHED, needs_tflm
 from tests.models.generator import random_model
-from tests.models.small import wide
+from tests.models.small import Chain, wide
 from tests.short_searches import short_search
 from tests.transforms.plans import dialect_plan
 from tflm_planner.model.serde import read_model
@@ -89,6 +91,31 @@ def test_random_models_survive_tiling(seed):
     report = tiled(data, operators=api.AllowedOperators.ALL, max_slowdown=2.0).report
     assert report.verified
     assert report.after.arena.arena <= plain.after.arena.arena
+
+
+@needs_tflm
+def test_a_second_signature_with_scratch_is_no_obstacle():
+    """TFLM does not run its graph, and places none of its scratch; the search does both."""
+    chain = Chain((1, 8, 8, 3))
+    chain.conv(8, 3)
+    chain.conv(8, 3)
+    chain.graph.outputs(chain.x)
+    graphs, net = chain.net.model.subgraphs, chain.net
+    graphs.append(copy.deepcopy(graphs[0]))
+    for place, key in enumerate(("first", "second")):
+        net.signature(key, chain.graph, ["image"], ["result"])
+        net.model.signatureDefs[place].subgraphIndex = place
+    report = tiled(net.finish(), workers=1).report
+    assert report.verified and report.after.arena.arena < report.before.arena.arena
+
+
+@needs_tflm
+def test_a_model_without_operators_has_nothing_to_tile():
+    """Also where every operator may be added, so that patches are looked for."""
+    report = tiled(
+        Chain((1, 8, 8, 3)).finish(), operators=api.AllowedOperators.ALL, workers=1
+    ).report
+    assert report.verified and report.after.arena.arena == report.before.arena.arena
 
 
 def test_without_permission_nothing_is_tiled():

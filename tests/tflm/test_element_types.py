@@ -17,7 +17,8 @@ from tflm_planner.model import serde
 from tflm_planner.model.flatbuffer.read import learnt
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.element_types import cannot_run, new_refusal
+from tflm_planner.tflm.element_types import new_refusal
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 

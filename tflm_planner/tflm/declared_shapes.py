@@ -25,22 +25,30 @@ _ADVICE = (
     "[tf.function(model).get_concrete_function(tf.TensorSpec((1, ...)))]); Keras frees the batch "
     "on export even where Input(batch_size=1) fixes it"
 )
+_ADVICE_IN_LOOPS = (
+    "its sizes change from turn to turn, as where a recurrent layer returns its sequence, or the "
+    "batch was left free. TFLM takes shapes as they are declared, and would compute garbage; "
+    "convert with unroll=True, and a function of a fixed batch"
+)
 
 
 def misdeclaration(ops: Iterable[Op]) -> str | None:
     """A message about the first operator whose result is not declared as it is made, with advice;
     None if there is none."""
+    ops = list(ops)
+    looped = {i for op in ops if op.graphs for graph in op.called_graphs() for i in graph.ops}
     for op in ops:
+        advice = _ADVICE_IN_LOOPS if op in looped else _ADVICE
         elements, result = _elements_of_result(op), op.outputs[0] if op.outputs else None
         if elements is not None and result is not None and elements != result.elements:
             declared = " x ".join(map(str, result.shape or ()))
             return (
                 f"{op.label}: its result is declared as {declared}, but it makes {elements:,} "
-                f"elements of one image, not {result.elements:,}: {_ADVICE}"
+                f"elements of one image, not {result.elements:,}: {advice}"
             )
         fault = fault_of(op)
         if fault is not None:
-            return f"{op.label} {fault}: {_ADVICE}"
+            return f"{op.label} {fault}: {advice}"
     return None
 
 

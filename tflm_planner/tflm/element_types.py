@@ -42,19 +42,12 @@ def form_of(op: Op) -> TypeForm:
     return op.kind, operands, tuple(t.type_name for t in op.outputs)
 
 
-def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
-    """The operators that the target's TFLM cannot run: one message for each reason, with the first
-    operator that has it, its number, and what to do."""
-    labels_by_reason: dict[str, list[str]] = {}
-    for number, op in enumerate(ops):
-        form = form_of(op)
-        if (reason := _refusal(form, target)) is not None:
-            text = f"{reason}; {_remedy(form, target)}"
-            labels_by_reason.setdefault(text, []).append(f"{op.label} (number {number})")
-    return [
-        f"{places[0]}{f' and {len(places) - 1} more' if places[1:] else ''}: {reason}"
-        for reason, places in labels_by_reason.items()
-    ]
+def refusal(op: Op, target: Target) -> str | None:
+    """The reason why the target's TFLM cannot run an operator of these types, and what to do; None
+    if it can, as far as is known."""
+    form = form_of(op)
+    reason = _refusal(form, target)
+    return None if reason is None else f"{reason}; {_remedy(form, target)}"
 
 
 def new_refusal(before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]) -> str | None:

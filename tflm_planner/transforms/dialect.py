@@ -25,6 +25,7 @@ from tflm_planner.model.draft import reshape_output
 from tflm_planner.model.edit import drop_views, resize
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.options import SAME_PADDING
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
@@ -123,8 +124,10 @@ def scratch_faults(
     input_overlaps_of: InputOverlapRule = no_input_overlaps,
 ) -> list[str]:
     """Messages about bytes that scratch of the dialect `model` would overwrite while they are
-    needed. `portable`: the timeline from before operators were dropped, whose life spans count."""
-    scratch = placement_of(timeline_of(model, scratch_of), offsets).scratch_offsets
+    needed. `portable`: the timeline from before operators were dropped, whose life spans count. It
+    has the graphs that only further signatures offer (`entry_graphs`)."""
+    timeline = timeline_of(model, scratch_of, entries=entry_graphs(model))
+    scratch = placement_of(timeline, offsets).scratch_offsets
     tensors = [offsets[t] for t in portable.planned]
     assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"
     problem = planning_problem(portable, input_overlaps_of)

@@ -26,7 +26,7 @@ from tflm_planner.support.errors import ModelError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import bound_of, may_need_more
-from tflm_planner.tflm.element_types import cannot_run
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import LEAN_SUFFIX, Target
 from tflm_planner.transforms.attach_plan import carried_plan

@@ -17,7 +17,7 @@ from tflm_planner.pipeline.comparison.cell_search import CellSearch
 from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
-from tflm_planner.tflm.element_types import cannot_run
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import Target, kernel_twin
 
 AS_IS: tuple[RungKind, ...] = ("stock",)

@@ -58,14 +58,22 @@ def _operators(model: Model, target: Target) -> tuple[list[str], list[str]]:
     lines += [f"resolver.{method}();" for method in methods.values() if method]
     if target.lean:
         lines.append("lean::UseModel(model_data, model_size);  // before AllocateTensors()")
-    own = [safe_text(kind) for kind, method in methods.items() if method is None]
-    remarks = [f"and resolver.AddCustom() for your own {kind}" for kind in own]
+    own = [(safe_text(kind), custom) for kind, custom in used if methods[kind] is None]
+    remarks = [_own_kernel(kind, custom=custom) for kind, custom in own]
     variables = sum(op.kind == "VAR_HANDLE" for op in model.ops())
     if variables:
         remarks.append(
             f"the interpreter needs tflite::MicroResourceVariables::Create(allocator, {variables})"
         )
     return lines, remarks
+
+
+def _own_kernel(kind: str, *, custom: bool) -> str:
+    """A remark on an operator that TFLM does not provide. AddCustom() finds operators by the name
+    that they have in the file, which those of the schema lack; AddBuiltin() is private."""
+    if custom:
+        return f"and resolver.AddCustom() for your own {kind}"
+    return f"TFLM has no {kind}: it takes a kernel, and a method of the resolver, of your own"
 
 
 def _versions(model: Model, target: Target) -> Iterator[str]:

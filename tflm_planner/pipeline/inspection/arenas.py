@@ -23,7 +23,7 @@ from tflm_planner.tflm.arena.predict import (
 )
 from tflm_planner.tflm.arena.predict import common_arena as arena_of_all
 from tflm_planner.tflm.arena.predict import split_arena as arenas_of
-from tflm_planner.tflm.element_types import cannot_run
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan, plan_entries

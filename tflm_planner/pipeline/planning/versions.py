@@ -8,8 +8,8 @@ from __future__ import annotations
 from tflm_planner.model.ir import Model
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.declared_shapes import misdeclaration
-from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.kernels.operator_allocations import lacks
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can, day_of, since
 

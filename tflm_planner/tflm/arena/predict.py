@@ -27,7 +27,7 @@ from tflm_planner.tflm.arena.uncertainty import (
     bytes_to_reserve,
     head_bound_of,
 )
-from tflm_planner.tflm.element_types import cannot_run
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import Target
 
 

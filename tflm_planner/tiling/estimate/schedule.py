@@ -176,14 +176,15 @@ class LinearSchedule:
     @cached_property
     def narrow_positions(self) -> list[int]:
         """0, the number of operators, and the positions between at whose start fewer bytes live
-        than at that of one neighbour, and no more than at that of the other."""
+        than at that of one neighbour, and no more than at that of the other. Without operators 0
+        alone."""
         live = self.crossing_bytes
         inner = [
             p
             for p in range(1, len(self))
             if live[p] <= min(live[p - 1], live[p + 1]) and live[p] < max(live[p - 1], live[p + 1])
         ]
-        return [0, *inner, len(self)]
+        return [0, *inner, len(self)] if len(self) else [0]
 
     def tensors_living_through(self, interval: Interval) -> list[Tensor]:
         """Tensors that live from before the interval until after it."""
