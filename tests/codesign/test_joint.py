@@ -225,7 +225,7 @@ def test_what_a_count_of_activations_would_choose_is_drawn_at_its_arena() -> Non
 
 @pytest.mark.slow
 def test_a_search_is_the_same_whoever_runs_it(tmp_path: Path) -> None:
-    short = replace(OPTIONS, drawn=32, batch=16)
+    short = replace(OPTIONS, drawn=20, batch=10)
     alone = search(judging(), value, short, silent)
     assert search(judging(workers=2), value, short, silent) == alone
 
