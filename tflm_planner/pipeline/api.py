@@ -204,10 +204,7 @@ def _plan(
 def _way_out(model: Model, target: Target) -> str:
     """What can be done about a model that the target's TFLM does not run as it is."""
     if runs_when_clean(model, target):
-        return (
-            "--portable --firmware more-ops makes a file of it that TFLM runs, proved by LiteRT, "
-            "which runs both"
-        )
+        return "--portable makes a file of it that TFLM runs, proved by LiteRT, which runs both"
     return (
         "--no-verify plans it all the same, for firmware with kernels of its own, and with "
         "--portable LiteRT proves it"
