@@ -15,7 +15,7 @@ from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.planning.by_hand import parse_loop, parse_patch, parse_split
+from tflm_planner.pipeline.planning.by_hand import make_tiling, parse_loop, parse_patch, parse_split
 from tflm_planner.support.errors import UsageError
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.regions import Regions
@@ -55,6 +55,27 @@ def test_patches_that_are_not_understood(text):
 def test_splits_that_are_not_understood(text):
     with pytest.raises(UsageError, match="--split"):
         parse_split(text)
+
+
+@pytest.mark.parametrize(
+    ("region", "words"),
+    [
+        (parse_patch("2,6"), "--patch 2,6: the model has 5 operators; give 5 at most"),
+        (parse_patch("2,99b"), "--patch 2,99b: the model has 4 blocks; give 4b at most"),
+        (parse_split("4-5:rows=2"), "--split: there is no operator 5: the model has 5 operators; "
+         "give numbers from 0 to 4"),
+        (parse_loop("99-100"), "--loop: there is no operator 100: the model has 5 operators; give "
+         "numbers from 0 to 4"),
+    ],
+)  # fmt: skip
+def test_operators_that_are_not_there(region, words):
+    """The last operator is there, one more is not, whichever option names it."""
+    kernels = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
+    with pytest.raises(UsageError) as refused:
+        make_tiling(wide(), (region,), kernels, inexact=False)
+    assert str(refused.value) == words
+    for there in (parse_patch("2,5"), parse_split("4:rows=2")):
+        assert make_tiling(wide(), (there,), kernels, inexact=False).regions
 
 
 def test_loops_as_they_are_spelled():

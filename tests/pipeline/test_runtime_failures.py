@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import needs_tflm
+from tests.models.build import Net
 from tests.models.small import operator_alone
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -25,7 +26,32 @@ def test_the_operator_its_types_and_what_to_do(kind: str) -> None:
     said = explain(read_model(operator_alone(kind)), SAID[kind])
     assert said.startswith(f"{kind} 'it' of int8")
     assert "An older version" not in said and "registration" not in said
-    assert len(said.split("; ", 1)[1]) > 30
+    advice = said.split("; ", 1)[1]
+    assert len(advice) > 30 and "batch" not in advice
+
+
+def test_what_is_in_float_is_not_told_to_stay_there() -> None:
+    for kind in ("ELU", "SQRT"):
+        in_float = read_model(operator_alone(kind, "float32"))
+        assert "in float" in explain(read_model(operator_alone(kind)), SAID[kind])
+        assert "in float" not in explain(in_float, SAID[kind])
+
+
+@pytest.mark.parametrize(
+    ("free", "first"), [(False, "repeat by"), (True, "it mostly counts a batch")]
+)
+def test_a_tile_is_told_of_its_batch_where_it_counts_one(free: bool, first: str) -> None:
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 2, 2, 4), scale=0.1)
+    often = graph.tensor("often", (4,), "int32") if free else graph.constant("often", [1, 2, 1, 1])
+    if free:
+        graph.op("SHAPE", [x], [often], "ShapeOptions")
+    y = graph.tensor("y", (1, 4, 2, 4), scale=0.1)
+    graph.op("TILE", [x, often], [y])
+    graph.outputs(y)
+    said = explain(read_model(net.finish()), SAID["TILE"])
+    assert said.split("; ", 1)[1].startswith(first) and "nearest neighbour" in said
 
 
 def test_what_names_no_operator_stays() -> None:
@@ -37,5 +63,5 @@ def test_what_names_no_operator_stays() -> None:
 @needs_tflm
 def test_a_model_that_tflm_has_no_kernel_for() -> None:
     tiles = api.TilePermission(operators=api.AllowedOperators.ALL)
-    with pytest.raises(ModelError, match=r"TILE 'it' of int8, int32: it has no kernel; .*batch"):
+    with pytest.raises(ModelError, match=r"TILE 'it' of int8, int32: it has no kernel; repeat by"):
         api.plan(operator_alone("TILE", "int8"), None, api.PlanOptions(tiles=tiles))

@@ -109,7 +109,8 @@ def test_what_no_kernel_takes_is_refused_with_operator_and_types(kind, types) ->
 @pytest.mark.parametrize(
     ("kind", "types", "advice"),
     [
-        ("GATHER", ("int32", "int32", "->", "int32"), "a batch that was left free"),
+        ("GATHER", ("int32", "int32", "->", "int32"), "gets types that its kernel takes"),
+        ("RELU", ("int64", "->", "int64"), "gets types that its kernel takes"),
         ("SQRT", ("int8", "->", "int8"), "keep it in float"),
         ("EXP", ("int16", "->", "int16"), "SOFTMAX or LOGISTIC"),
         ("GATHER", ("int16", "int32", "->", "int16"), "int8 mostly"),
@@ -118,7 +119,21 @@ def test_what_no_kernel_takes_is_refused_with_operator_and_types(kind, types) ->
 def test_a_remedy_is_one_that_a_kernel_takes(kind, types, advice) -> None:
     """Not int8 for kernels that know floats alone, nor for arithmetic of shapes."""
     (refused,) = cannot_run([operator(kind, *types)], M4)
-    assert advice in refused
+    assert advice in refused and "batch" not in refused
+
+
+def test_only_what_counts_a_shape_is_told_of_a_free_batch() -> None:
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 2, 2, 4), "int8", scale=0.1)
+    shape, picked, doubled = (graph.tensor(n, (4,), "int32") for n in ("shape", "picked", "twice"))
+    graph.op("SHAPE", [x], [shape], "ShapeOptions")
+    graph.op("GATHER", [shape, graph.constant("at", [0, 1, 2, 3])], [picked], "GatherOptions")
+    graph.op("ABS", [picked], [doubled])
+    graph.outputs(doubled)
+    of_shape, of_count = cannot_run(read_model(net.finish()).main.ops, M4)
+    assert "GATHER" in of_shape and "a batch that was left free" in of_shape
+    assert "ABS" in of_count and "a batch that was left free" in of_count
 
 
 def test_what_nobody_knows_is_not_refused() -> None:

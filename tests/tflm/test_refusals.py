@@ -13,7 +13,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.guidance.paste import paste_of
 from tflm_planner.report.text.arena import render_arena
-from tflm_planner.tflm.refusals import _MOST_AXES, cannot_run
+from tflm_planner.tflm.refusals import MOST_AXES, cannot_run
 from tflm_planner.tflm.targets import load_target
 
 BOARD = load_target("nano33ble")
@@ -57,9 +57,9 @@ def variable(*, written: bool) -> bytes:
 
 
 @needs_tflm
-@pytest.mark.parametrize("kind", _MOST_AXES)
+@pytest.mark.parametrize("kind", MOST_AXES)
 def test_tflm_takes_as_many_axes_and_no_more(kind: str) -> None:
-    most = _MOST_AXES[kind]
+    most = MOST_AXES[kind]
     for axes in (most, most + 1):
         data = of_axes(kind, axes)
         runs = measured(data, 1 << 16) is not None

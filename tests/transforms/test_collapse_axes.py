@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
+from tests.models.build import Net
 from tests.models.small import Chain
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.check import check
@@ -19,6 +20,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
+from tflm_planner.support.errors import ModelError
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes, collapsed_axes
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
@@ -132,6 +134,38 @@ def test_any_axes_in_any_order(drawn: list[int], shape: list[int]) -> None:
     assume(notes)
     runtimes = ("LiteRT", "TFLM") if len(shape) == 5 else ("LiteRT",)
     assert quick_differences(data, made, runtimes) == []
+
+
+PIXELS = (1, 6, 5, 2, 2, 3), (0, 1, 3, 2, 4, 5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
+def test_pixels_shuffled_in_six_axes_are_the_same(dtype: str) -> None:
+    """As converters write depth to space. TFLM does not run the original, LiteRT does."""
+    shape, order = PIXELS
+    net = Net()
+    graph, scale = net.graph(), {} if dtype == "float32" else {"scale": 0.1}
+    turned_shape = tuple(shape[axis] for axis in order)
+    ends = ((1, 6, 5, 12), shape, turned_shape, (1, 12, 10, 3))
+    x, apart, order_of, y = (
+        graph.input("x", ends[0], dtype, **scale),
+        *(graph.tensor(f"t{i}", ends[i], dtype, **scale) for i in (1, 2, 3)),
+    )
+    told = [graph.constant(f"shape{i}", np.array(ends[i])) for i in (1, 3)]
+    graph.op("RESHAPE", [x, told[0]], [apart], "ReshapeOptions", newShape=list(shape))
+    graph.op("TRANSPOSE", [apart, graph.constant("order", np.array(order))], [order_of],
+             "TransposeOptions")  # fmt: skip
+    graph.op("RESHAPE", [order_of, told[1]], [y], "ReshapeOptions", newShape=list(ends[3]))
+    graph.outputs(y)
+    data = net.finish()
+    made, notes = turned(data)
+    (op,) = transpositions(made)
+    assert len(notes) == 1 and len(op.outputs[0].shape or ()) <= (4 if dtype == "int8" else 5)
+    assert quick_differences(data, made, ("LiteRT",)) == []
+    board = api.load_target("cortex-m4/cmsis-nn")
+    assert api.arena(data, board).cannot_run and not api.arena(made, board).cannot_run
+    with pytest.raises(ModelError, match="--portable makes a file"):
+        api.plan(data, None, api.PlanOptions())
 
 
 @pytest.mark.parametrize(

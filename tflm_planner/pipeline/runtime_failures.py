@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from tflm_planner.model.ir import Model, Op
-from tflm_planner.tflm.remedies import REMEDIES
+from tflm_planner.tflm.remedies import remedy_of
 
 _NAMED_OPERATOR = re.compile(
     r"op code ([A-Z0-9_]+)|opcode '([A-Z0-9_]+)' version|node ([A-Z0-9_]+) \(number (\d+)\b",
@@ -23,7 +23,7 @@ def explain(model: Model, why: str) -> str:
         return why
     types = ", ".join(dict.fromkeys(t.type_name for t in (*op.operands(), *op.outputs)))
     reason = "it has no kernel" if "registration" in why or "opcode" in why else why
-    return f"{op.label} of {types}: {reason}; {REMEDIES.get(op.kind, _OTHER_REMEDY)}"
+    return f"{op.label} of {types}: {reason}; {remedy_of(op) or _OTHER_REMEDY}"
 
 
 def _operator_in(model: Model, why: str) -> Op | None:

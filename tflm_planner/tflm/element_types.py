@@ -22,15 +22,15 @@ from typing import Any
 
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels import library_of
-from tflm_planner.tflm.remedies import FREE_BATCH, REMEDIES
+from tflm_planner.tflm.remedies import FREE_BATCH, counts_a_shape, remedy_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, has_operator, since
 
 TypeForm = tuple[str, tuple[str | None, ...], tuple[str, ...]]
 """What determines whether a kernel supports the types: kind, types of operands, types of
 results."""
-_OF_SHAPES = frozenset(("int32", "int64"))
-"""Types of counts and indices: an operator with only these types computes shapes."""
+_COUNTS = frozenset(("int32", "int64"))
+"""Types of counts and indices: an operator with only these types is none that is quantised."""
 _TAKEN_OTHERWISE = ("PACK", "STRIDED_SLICE")
 """For these kinds the tables describe only operators that compute shapes."""
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
@@ -47,7 +47,7 @@ def refusal(op: Op, target: Target) -> str | None:
     if it can, as far as is known."""
     form = form_of(op)
     reason = _refusal(form, target)
-    return None if reason is None else f"{reason}; {_remedy(form, target)}"
+    return None if reason is None else f"{reason}; {_remedy(op, target)}"
 
 
 def new_refusal(before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]) -> str | None:
@@ -142,9 +142,9 @@ def _accepted_in_words(kind: str, kernel: _Kernel, target: Target) -> str:
     return f"TFLM's kernel takes {', '.join(accepted)} only"
 
 
-def _remedy(form: TypeForm, target: Target) -> str:
+def _remedy(op: Op, target: Target) -> str:
     """What to do about an operator that does not run."""
-    kind, operands, results = form
+    kind, operands, results = form_of(op)
     types = {t for t in (*operands, *results) if t is not None}
     if not has_operator(kind, target):
         return "newer TFLM has it: --tflm names the one that the firmware is built with"
@@ -162,11 +162,18 @@ def _remedy(form: TypeForm, target: Target) -> str:
             "convert the model with TensorFlow 2 and full integer quantisation: int8 inside, and "
             "best inference_input_type=int8"
         )
-    if types <= _OF_SHAPES:
+    if types <= _COUNTS and counts_a_shape(op):
         return FREE_BATCH
-    if kind in REMEDIES and kind not in _TAKEN_OTHERWISE:
-        return REMEDIES[kind]
-    return "convert the model so that the operator gets types that its kernel takes, int8 mostly"
+    if types <= _COUNTS:
+        return (
+            "build the model so that the operator gets types that its kernel takes, or leave it to "
+            "the application"
+        )
+    remedy = None if kind in _TAKEN_OTHERWISE else remedy_of(op)
+    return (
+        remedy
+        or "convert the model so that the operator gets types that its kernel takes, int8 mostly"
+    )
 
 
 def _is_hybrid(operands: tuple[str | None, ...]) -> bool:

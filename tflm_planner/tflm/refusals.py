@@ -16,7 +16,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.tflm.element_types import refusal
 from tflm_planner.tflm.targets import Target
 
-_MOST_AXES = {
+MOST_AXES = {
     "BROADCAST_TO": 5,
     "L2_NORMALIZATION": 4,
     "SLICE": 5,
@@ -54,7 +54,7 @@ def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
 
 def _of_axes(op: Op) -> str | None:
     """The reason why an operator has too many axes for its kernel; None if it has not."""
-    most = _MOST_AXES.get(op.kind)
+    most = MOST_AXES.get(op.kind)
     tensors = (*op.inputs[:1], *op.outputs)
     axes = max((len(t.shape) for t in tensors if t is not None and t.shape), default=0)
     if most is None or axes <= most:

@@ -3,16 +3,17 @@ person who builds and converts the model. It must not know runtimes."""
 
 from __future__ import annotations
 
+from tflm_planner.model.ir import Op
+
 FREE_BATCH = (
     "it mostly counts a batch that was left free: convert a function of a fixed batch, with "
     "TFLiteConverter.from_concrete_functions"
 )
-_FLOAT_ALONE = "keep it in float, behind a DEQUANTIZE, or leave it to the application"
-REMEDIES = {
-    "TILE": f"{FREE_BATCH}; or repeat by concatenating, or by resizing to the nearest neighbour",
-    "FILL": FREE_BATCH,
-    "PACK": FREE_BATCH,
-    "STRIDED_SLICE": FREE_BATCH,
+_APPLICATION = "leave it to the application"
+_FLOAT_ALONE = f"keep it in float, behind a DEQUANTIZE, or {_APPLICATION}"
+_REMEDIES = {
+    "TILE": "repeat by concatenating, or by resizing to the nearest neighbour",
+    "FILL": f"make what it fills a constant of the model, or {_APPLICATION}",
     "ELU": "take RELU, LEAKY_RELU or HARD_SWISH, or keep it in float",
     "EXP": f"take SOFTMAX or LOGISTIC where one is meant; else {_FLOAT_ALONE}",
     "SQRT": _FLOAT_ALONE,
@@ -21,3 +22,38 @@ REMEDIES = {
     "SELECT_V2": "compute both branches, and add them up weighted by the mask",
 }
 """Advice by kind of operator; for other kinds the only advice is to avoid them."""
+_IN_FLOAT = {
+    "ELU": "take RELU, LEAKY_RELU or HARD_SWISH",
+    "EXP": f"take SOFTMAX or LOGISTIC where one is meant; else {_APPLICATION}",
+    "SQRT": _APPLICATION,
+    "RSQRT": _APPLICATION,
+}
+"""The same for operators that are in float as they are."""
+_COUNTS = ("int32", "int64")
+"""Types of counts and indices."""
+
+
+def remedy_of(op: Op) -> str | None:
+    """Advice about this operator; None if there is none for its kind."""
+    remedy = _REMEDIES.get(op.kind)
+    types = {t.type_name for t in (*op.operands(), *op.outputs)}
+    if counts_a_shape(op):
+        return f"{FREE_BATCH}; or {remedy}" if op.kind == "TILE" else FREE_BATCH
+    return _IN_FLOAT.get(op.kind, remedy) if types == {"float32"} else remedy
+
+
+def counts_a_shape(op: Op) -> bool:
+    """Whether integers that this operator reads come of a SHAPE: that operator is in a file only
+    where an axis, mostly the batch, was left free."""
+    waiting = [t for t in op.operands() if t.type_name in _COUNTS]
+    seen = set(waiting)
+    while waiting:
+        maker = waiting.pop().producer
+        if maker is None:
+            continue
+        if maker.kind == "SHAPE":
+            return True
+        more = [t for t in maker.operands() if t.type_name in _COUNTS and t not in seen]
+        seen.update(more)
+        waiting += more
+    return False

@@ -3,11 +3,12 @@
     (1, 12, 12, 48) --RESHAPE--> (1, 12, 12, 2, 24) --TRANSPOSE 0 1 2 4 3--> (1, 12, 12, 24, 2)
                     --RESHAPE--> (12, 12, 2, 24)    --TRANSPOSE 0 1 3 2-->   (12, 12, 24, 2)
 
-CMSIS-NN refuses int8 tensors with five or more axes, but TFLM ignores that: the result is never
-written (see `tflm.kernels.known_faults`). An axis of one element can be left out, and axes that are
-adjacent both before and after the transposition can be merged. If the operand is made by a RESHAPE
-and the result is read only by RESHAPEs (channel shuffle, pixel shuffle), no other operator depends
-on the shape, and the model is correct on every target. No operator is added or removed.
+TFLM refuses more than five axes. CMSIS-NN refuses int8 tensors with five or more, but TFLM ignores
+that: the result is never written (see `tflm.kernels.known_faults`). An axis of one element can be
+left out, and axes that are adjacent both before and after the transposition can be merged. If the
+operand is made by a RESHAPE and the result is read only by RESHAPEs (channel shuffle, pixel
+shuffle), no other operator depends on the shape, and the model is correct on every target. No
+operator is added or removed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels import transpose_limit
+from tflm_planner.tflm.refusals import MOST_AXES
 from tflm_planner.transforms.fold_transpose import is_private
 
 if TYPE_CHECKING:
@@ -29,17 +31,25 @@ else:
     np = defer("numpy")
 
 
+_MOST_OF_TFLM = MOST_AXES["TRANSPOSE"]
+
+
 def collapse_transpose_axes(model: Model) -> list[str]:
-    """Write transpositions of int8 with few enough axes for every known library; note how many."""
+    """Write transpositions of int8 with few enough axes for every known library, and others with as
+    few as TFLM takes; note how many."""
     limit = transpose_limit()
     if limit is None:
         return []
-    count = sum(_AxisCollapser(model, graph, limit.axes).merge_all() for graph in model.graphs)
-    if not count:
-        return []
+    merged = [t for g in model.graphs for t in _AxisCollapser(model, g, limit.axes).merge_all()]
+    of_int8 = merged.count("int8")
+    reasons = (
+        (of_int8, limit.axes, f"{limit.library} leaves the results of others unwritten"),
+        (len(merged) - of_int8, _MOST_OF_TFLM, "TFLM takes no more"),
+    )
     return [
-        f"{count} TRANSPOSE of more than {limit.axes} axes made with {limit.axes} at most: "
-        f"{limit.library} leaves the results of others unwritten"
+        f"{count} TRANSPOSE of more than {most} axes made with {most} at most: {why}"
+        for count, most, why in reasons
+        if count
     ]
 
 
@@ -60,30 +70,32 @@ def collapsed_axes(shape: Sequence[int], order: Sequence[int], most: int) -> lis
 
 class _AxisCollapser:
     """Merges axes of the transpositions of one graph. Equal shapes and orders are stored in one
-    constant, because every listed tensor costs memory. most: axes that a transposition may have."""
+    constant, because every listed tensor costs memory. most: axes that one of int8 may have."""
 
     def __init__(self, model: Model, graph: Graph, most: int) -> None:
         self._model, self._graph, self._most = model, graph, most
         self._integers: dict[tuple[int, ...], Tensor] = {}
 
-    def merge_all(self) -> int:
-        """Merge the axes of all transpositions; returns how many have fewer axes now."""
+    def merge_all(self) -> list[str]:
+        """Merge the axes of all transpositions; returns the types of those that have fewer axes
+        now."""
         transpositions = [
             op for op in self._graph.ops if op.kind == "TRANSPOSE" and len(op.inputs) == 2
         ]
-        return sum(map(self._merge, transpositions))
+        return [op.outputs[0].type_name for op in transpositions if self._merge(op)]
 
     def _merge(self, op: Op) -> bool:
         """Merge axes of one transposition; False if that is useless or impossible."""
         source, result, order = op.inputs[0], op.outputs[0], integers(op.inputs[1])
         shape = () if source is None else source.shape or ()
-        if source is None or source.type_name != "int8" or len(shape) <= self._most:
+        if source is None or order is None:
             return False
-        if order is None or sorted(order) != list(range(len(shape))) or 0 in shape:
+        most = self._most if source.type_name == "int8" else _MOST_OF_TFLM
+        if len(shape) <= most or sorted(order) != list(range(len(shape))) or 0 in shape:
             return False
-        groups = collapsed_axes(shape, order, self._most)
+        groups = collapsed_axes(shape, order, most)
         there = sorted(groups)
-        if len(groups) > self._most or groups == there:  # equal: only axes of length 1 move
+        if len(groups) > most or groups == there:  # equal: only axes of length 1 move
             return False
         maker = self._hidden_maker(op, source)
         if maker is None:

@@ -13,11 +13,14 @@ from typing import Any
 
 from tflm_planner.cost import latency_of
 from tflm_planner.model.check import check
+from tflm_planner.model.ir import Graph
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
+from tflm_planner.report.text.words import count
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.search import Tiling
+from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
@@ -135,7 +138,9 @@ def make_tiling(
     position = {op: i for i, op in enumerate(model.main.ops)}
     place = [position.get(op) for op in listed] if len(position) < len(listed) else None
     regions = tuple(
-        w.region(model.main) if isinstance(w, Patch) else _move(w, place, len(listed))
+        _patched(w, model.main, len(listed))
+        if isinstance(w, Patch)
+        else _move(w, place, len(listed))
         for w in requested
     )
     before = max(latency_of(model, kernels.target).instructions, 1)
@@ -152,14 +157,30 @@ def make_tiling(
     return Tiling(regions, 0, after / before, None, bind_views=True)
 
 
+def _patched(patch: Patch, graph: Graph, listed: int) -> TiledRegion:
+    """The region of a patch stage in a normalized graph. listed: operators of the file."""
+    there, what = (len(blocks(graph)), "block") if patch.blocks else (listed, "operator")
+    if patch.stage > there:
+        unit = "b" if patch.blocks else ""
+        raise UsageError(
+            f"--patch {patch.p},{patch.stage}{unit}: the model has "
+            f"{count(there, what, what + 's')}; give {there}{unit} at most"
+        )
+    return patch.region(graph)
+
+
 def _move(
-    region: TiledRegion | LoopedRegion, place: Sequence[int | None] | None, count: int
+    region: TiledRegion | LoopedRegion, place: Sequence[int | None] | None, listed: int
 ) -> TiledRegion | LoopedRegion:
     """The region with its operators numbered as in the normalized model. place: for each operator
     of the file its position in that model, or None if it was dropped; None instead of a list if no
-    operator was dropped."""
-    if region.ops[-1] >= count:
-        raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")
+    operator was dropped. listed: operators of the file."""
+    if region.ops[-1] >= listed:
+        option = "--loop" if isinstance(region, LoopedRegion) else "--split"
+        raise UsageError(
+            f"{option}: there is no operator {region.ops[-1]}: the model has "
+            f"{count(listed, 'operator', 'operators')}; give numbers from 0 to {listed - 1}"
+        )
     if place is None:
         return region
     ops = [place[i] for i in region.ops]

@@ -5,6 +5,7 @@ It must not know when TFLM learnt what: `tflm.versions` does.
 
 from __future__ import annotations
 
+from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.declared_shapes import misdeclaration
@@ -12,6 +13,8 @@ from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can, day_of, since
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
 
 
 def refuse_plan(model: Model, target: Target) -> None:
@@ -35,6 +38,14 @@ def refuse_unrunnable(model: Model, target: Target, way_out: str) -> None:
         raise ModelError(
             f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; {way_out}"
         )
+
+
+def runs_when_clean(model: Model, target: Target) -> bool:
+    """Whether the target's TFLM runs the model once it is cleaned up, as far as is known: axes of a
+    transposition may then be merged, for example."""
+    cleaned = clone(model)
+    run(cleaned, Normalize())
+    return not cannot_run(cleaned.ops(), target)
 
 
 def version_notes(model: Model, target: Target) -> list[str]:

@@ -20,8 +20,8 @@ from tflm_planner.pipeline.options import StreamOptions
 from tflm_planner.pipeline.planning.model_planner import REFUSED, leave_unproved
 from tflm_planner.pipeline.planning.refusals import MOST_REFUSED, Proof
 from tflm_planner.pipeline.stream_input.pairs import StreamedPair, plan_split
+from tflm_planner.pipeline.stream_input.shortlist import SplitPoint, most_tiled
 from tflm_planner.pipeline.stream_input.split_points import (
-    SplitPoint,
     end_when_clean,
     numbers_in_file,
     points_by_geometry,
@@ -55,6 +55,7 @@ def split_for_rows(
     with these options, and UnsoundPlanError if a guard refuses every split."""
     model, options = _cleaned_up(data, options)
     stop = stop or Stop(options.memory.time_limit)
+    on_progress(f"looking where a model of {len(model.main.ops)} operators can be split")
     search = _SplitSearch(model, options, on_progress, split_points(model, options), stop)
     best, proof = _first_proved(search, prove)
     return replace(best, ops=numbers_in_file(model, best.ops)), proof
@@ -146,7 +147,8 @@ class _SplitSearch:
             if self._stop.is_over:
                 return best
             too_slow = fast_enough and plain.slowdown > self._options.max_slowdown
-            if plain is best or not (too_slow or _optimistic_sram(plain) >= best.sram):
+            hopeless = too_slow or _optimistic_sram(plain) >= best.sram
+            if plain is best or not (hopeless or self._has_tried_enough(plain)):
                 full = self._plan_in_full(plain)
                 best = best if full is None else self._better(best, full)
         return best
@@ -185,6 +187,12 @@ class _SplitSearch:
             self._with_tiles[plain.ops] = self._plan(plain.ops, rows, self._options)
         return self._with_tiles[plain.ops]
 
+    def _has_tried_enough(self, plain: StreamedPair) -> bool:
+        """Whether as many splits were planned in full as the model's length permits, without this
+        one."""
+        tried = sum(pair is not None for pair in self._with_tiles.values())
+        return plain.ops not in self._with_tiles and tried >= most_tiled(self._model)
+
     def _plan(self, ops: tuple[int, ...], rows: int, options: StreamOptions) -> StreamedPair | None:
         """Plan a split; None if a guard refuses it."""
         try:
@@ -210,7 +218,8 @@ def _quick_options(options: StreamOptions) -> StreamOptions:
 
 def _optimistic_sram(pair: StreamedPair) -> int:
     """Bytes that the pair would need if tiles lowered the back's head to the boundary and the
-    memory of the front."""
+    memory of the front. What the back needs while TFLM plans it, tiles do not lower."""
     boundary, _ = pair.back.inspection.model.main.inputs
-    tails = pair.front_arena.persistent + pair.back.inspection.arena.tail
-    return tails + align_up(boundary.nbytes) + pair.front_arena.shared
+    arena = pair.back.inspection.arena
+    head = align_up(boundary.nbytes) + pair.front_arena.shared
+    return pair.front_arena.persistent + max(arena.tail + head, arena.need_plan)

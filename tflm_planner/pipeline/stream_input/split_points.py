@@ -6,13 +6,21 @@ that they had in the file, which users know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import chain
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.pipeline.options import StreamOptions
 from tflm_planner.pipeline.planning.planned_file import add_lean_pool
+from tflm_planner.pipeline.stream_input.shortlist import (
+    SplitPoint,
+    by_promise,
+    most_places,
+    runtime_bytes,
+)
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.arena.predict import split_arena
 from tflm_planner.tflm.element_types import new_refusal
@@ -20,38 +28,30 @@ from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
-from tflm_planner.transforms.row_loop.operand_rows import element_bytes
-from tflm_planner.transforms.row_loop.split_input import can_split, split_model, split_points_of
+from tflm_planner.transforms.row_loop.operand_rows import element_bytes, operand_rows
+from tflm_planner.transforms.row_loop.split_input import (
+    can_split,
+    front_masks,
+    operators_in,
+    split_model,
+)
 
-
-@dataclass(frozen=True, order=True)
-class SplitPoint:
-    """A place where a model can be split."""
-
-    least_sram: int
-    """Lower bound of the pair's SRAM in bytes."""
-    ops: tuple[int, ...]
-    """The front's operators, by position."""
-    rows: int
-    """Rows of the boundary that the front makes in each invoke."""
+_GEOMETRY_WORK = 50_000
+"""Operators of all fronts together whose geometry is computed: every front of a chain of 300."""
 
 
 def split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
-    """The places where the model can be split, the lowest bound first. Raises ModelError if there
-    are none, UsageError if there are none because of `options.end` or `options.rows`."""
+    """The places where the model can be split, the lowest bound first; of a long model those that
+    promise most (`shortlist`). Raises ModelError if there are none, UsageError if there are none
+    because of `options.end` or `options.rows`."""
     if len(model.main.inputs) != 1:
         raise ModelError(
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
             "rows can come for one only"
         )
-    points: list[SplitPoint] = []
     by_geometry, reasons = points_by_geometry(model, options)
-    for point in by_geometry:
-        why = _why_halves_cannot_run(model, point.ops, point.rows, options.target)
-        if why is None:
-            points.append(point)
-        else:
-            reasons.append(f"TFLM could not run the halves: {why}")
+    points, more_reasons = _points_that_run(model, by_geometry, options.target)
+    reasons += more_reasons
     if points:
         return sorted(points)
     if options.end is not None:
@@ -66,33 +66,67 @@ def split_points(model: Model, options: StreamOptions) -> list[SplitPoint]:
 
 
 def points_by_geometry(model: Model, options: StreamOptions) -> tuple[list[SplitPoint], list[str]]:
-    """The places where the geometry allows a split; and why it allows none elsewhere."""
+    """The places where the geometry allows a split, those of a very long model until their fronts
+    have many operators together; and why it allows none elsewhere."""
     target = options.target
     pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
-    points: list[SplitPoint] = []
-    reasons: list[str] = []
-    for ops in split_points_of(model):
-        if options.end not in (None, ops[-1]):
+    points: dict[int, SplitPoint] = {}
+    reasons: dict[int, str] = {}
+    reads_of = cache(operand_rows)  # each operator is in the fronts of all points behind it
+    work = _GEOMETRY_WORK
+    for end, mask in _ends_in_turn(model):
+        if options.end not in (None, end):
             continue
+        ops = operators_in(mask)
         try:
             rows = _boundary_rows(model, ops, options.rows)
-            geometry = can_split(model, ops, rows)
+            geometry = can_split(model, ops, rows, reads_of)
         except NotStreamableError as error:
-            reasons.append(str(error))
+            reasons[end] = str(error)
             continue
-        least_sram = persistent + geometry.result.nbytes + _front_bytes(geometry)
-        points.append(SplitPoint(least_sram, ops, rows))
-    return points, reasons
+        tensors = geometry.result.nbytes + _front_bytes(geometry)
+        points[end] = SplitPoint(persistent + tensors, ops, rows, tensors)
+        work -= len(ops)
+        if work < 0:
+            break
+    return [points[end] for end in sorted(points)], [reasons[end] for end in sorted(reasons)]
 
 
-def _why_halves_cannot_run(
-    model: Model, ops: tuple[int, ...], rows: int, target: Target
-) -> str | None:
-    """Why TFLM could not run the halves of a split, by the types of their operators."""
-    halves = split_model(model, ops, rows)
-    both = (*halves.front.ops(), *halves.back.ops())
-    return new_refusal(model.ops(), both, runners(target))
+def _ends_in_turn(model: Model) -> list[tuple[int, int]]:
+    """The fronts of a model, each with the place of its last operator: in turn the shortest one and
+    the one with the smallest result that are left."""
+    ops = model.main.ops
+    fronts = list(front_masks(model).items())
+    shortest = sorted(fronts, key=lambda front: (front[1].bit_count(), front[0]))
+    smallest = sorted(shortest, key=lambda front: ops[front[0]].outputs[0].nbytes)
+    return list(dict.fromkeys(chain.from_iterable(zip(shortest, smallest, strict=True))))
+
+
+def _points_that_run(
+    model: Model, points: Sequence[SplitPoint], target: Target
+) -> tuple[list[SplitPoint], list[str]]:
+    """Those points whose halves TFLM can run, each with a closer bound, and no more than are worth
+    planning; and why it could not run others, by the types of their operators."""
+    running: list[SplitPoint] = []
+    reasons: list[str] = []
+    refused: list[frozenset[int]] = []
+    most = most_places(model)
+    for point in by_promise(model, points, target):
+        if len(running) == most:
+            break
+        if any(front.issubset(point.ops) for front in refused):
+            continue  # what TFLM cannot run in a front, it cannot run in a longer one
+        halves = split_model(model, point.ops, point.rows)
+        both = (*halves.front.ops(), *halves.back.ops())
+        why = new_refusal(model.ops(), both, runners(target))
+        if why is None:
+            least = runtime_bytes(halves, target).least_sram(point.tensors)
+            running.append(replace(point, least_sram=max(point.least_sram, least)))
+        else:
+            reasons.append(f"TFLM could not run the halves: {why}")
+            refused.append(frozenset(point.ops))
+    return running, reasons
 
 
 def _front_bytes(geometry: LoopGeometry) -> int:

@@ -160,9 +160,15 @@ def loop_geometry(
     return best
 
 
-def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> LoopGeometry:
+def strip_geometry(
+    graph: Graph,
+    region: Sequence[Op],
+    rows: int,
+    reads_of: Callable[[Op], list[OperandRows]] = operand_rows,
+) -> LoopGeometry:
     """The region from the top down, in turns that the application calls: each turn takes the next
     rows of the input, from row 0 on, and returns `rows` rows of the result. There is no store.
+    `reads_of`: as in `loop_geometry`.
 
     Raises NotStreamableError.
     """
@@ -171,7 +177,7 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> LoopGeometr
     input_stays = any(t is source for t in graph.outputs)
     if input_stays or any(op not in inner for op in source.consumers):
         raise NotStreamableError(f"{quote(source.name)} is needed elsewhere as a whole")
-    reads = [(op, read) for op in region for read in operand_rows(op)]
+    reads = [(op, read) for op in region for read in reads_of(op)]
     rates, delays = _rates(region, result, reads, rows), {source: 0}
     _delay(delays, region, reads, False, 1, result)
     lag = delays[result]
@@ -294,16 +300,24 @@ def _rates(
 ) -> dict[Tensor, int]:
     """Rows of each tensor per turn."""
     rates = {result: rows}
+    of_operator = _by_operator(reads)
     for op in reversed(region):
-        for maker, read in reads:
-            if maker is op:
-                wanted = {rates[t] for t in op.outputs}
-                if len(wanted) > 1:
-                    raise NotStreamableError(f"the results of {op.label} are read at two rates")
-                rate = wanted.pop() * read.stride
-                if rates.setdefault(read.tensor, rate) != rate:
-                    raise NotStreamableError(f"{quote(read.tensor.name)} is read at two rates")
+        for read in of_operator.get(op, ()):
+            wanted = {rates[t] for t in op.outputs}
+            if len(wanted) > 1:
+                raise NotStreamableError(f"the results of {op.label} are read at two rates")
+            rate = wanted.pop() * read.stride
+            if rates.setdefault(read.tensor, rate) != rate:
+                raise NotStreamableError(f"{quote(read.tensor.name)} is read at two rates")
     return rates
+
+
+def _by_operator(reads: Sequence[tuple[Op, OperandRows]]) -> dict[Op, list[OperandRows]]:
+    """What each operator reads, in the given order."""
+    of_operator: dict[Op, list[OperandRows]] = {}
+    for op, read in reads:
+        of_operator.setdefault(op, []).append(read)
+    return of_operator
 
 
 def _sides(read: OperandRows, backwards: bool) -> tuple[int, int]:
@@ -320,13 +334,13 @@ def _delay(
 ) -> None:
     """Fill `delays`: the number of rows by which each tensor lags. That of the result is a multiple
     of `unit`."""
+    of_operator = _by_operator(reads)
     for op in region:
         delay = 0
-        for maker, read in reads:
-            if maker is op:
-                before, _ = _sides(read, backwards)
-                lag = delays[read.tensor] + max(read.reach - read.stride, 0) - before
-                delay = max(delay, -(-lag // read.stride))
+        for read in of_operator.get(op, ()):
+            before, _ = _sides(read, backwards)
+            lag = delays[read.tensor] + max(read.reach - read.stride, 0) - before
+            delay = max(delay, -(-lag // read.stride))
         if any(t is result for t in op.outputs):
             delay = -(-delay // unit) * unit
         delays.update(dict.fromkeys(op.outputs, delay))

@@ -15,17 +15,17 @@ front uses its memory, which is free again when the back begins. It must not kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.draft import Draft, add_input, new_graph
 from tflm_planner.model.edit import keep_only, remove_first_operators
-from tflm_planner.model.ir import Model, Tensor, quote
+from tflm_planner.model.ir import Model, Op, Tensor, quote
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand, strip_geometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
-from tflm_planner.transforms.row_loop.operand_rows import height
+from tflm_planner.transforms.row_loop.operand_rows import OperandRows, height, operand_rows
 from tflm_planner.transforms.row_loop.row_ops import RowOps, fill_value, padded_shape, with_rows
 from tflm_planner.transforms.row_loop.turn import Turn
 
@@ -74,11 +74,18 @@ def split_points_of(model: Model) -> Iterator[tuple[int, ...]]:
     """Where the graph of a model permits a split: for each operator in order, the operators on
     which its result depends among those that depend on the input. Yielded one at a time, because
     all together have quadratically many entries."""
+    return map(operators_in, front_masks(model).values())
+
+
+def front_masks(model: Model) -> dict[int, int]:
+    """For each operator that depends on the input, by its position, the front that ends with it:
+    an integer whose bit i stands for operator i. None if there are several inputs."""
     graph = model.main
+    masks: dict[int, int] = {}
     if len(graph.inputs) != 1:
-        return
+        return masks
     source = graph.inputs[0]
-    needed: dict[Tensor, int] = {}  # bit i: operator i
+    needed: dict[Tensor, int] = {}
     for i, op in enumerate(graph.ops):
         before = [needed[t] for t in op.operands() if t in needed]
         if not before and all(t is not source for t in op.operands()):
@@ -87,7 +94,13 @@ def split_points_of(model: Model) -> Iterator[tuple[int, ...]]:
         for operators in before:
             region |= operators
         needed.update(dict.fromkeys(op.outputs, region))
-        yield tuple(k for k, bit in enumerate(reversed(f"{region:b}")) if bit == "1")
+        masks[i] = region
+    return masks
+
+
+def operators_in(mask: int) -> tuple[int, ...]:
+    """The positions of the operators in a mask of `front_masks`."""
+    return tuple(k for k, bit in enumerate(reversed(f"{mask:b}")) if bit == "1")
 
 
 def can_stream(model: Model) -> bool:
@@ -101,13 +114,19 @@ def can_stream(model: Model) -> bool:
     return False
 
 
-def can_split(model: Model, ops: Sequence[int], rows: int) -> LoopGeometry:
+def can_split(
+    model: Model,
+    ops: Sequence[int],
+    rows: int,
+    reads_of: Callable[[Op], list[OperandRows]] = operand_rows,
+) -> LoopGeometry:
     """The geometry of a front of these operators (positions in the main graph) that makes `rows`
-    rows of the boundary per turn. Does not change the model. Raises NotStreamableError."""
+    rows of the boundary per turn. `reads_of`: the rows that an operator reads, if the caller
+    already knows them. Does not change the model. Raises NotStreamableError."""
     region = [model.main.ops[i] for i in ops]
     if len(model.main.inputs) != 1:
         raise NotStreamableError(f"the model has {len(model.main.inputs)} inputs, not one")
-    geometry = strip_geometry(model.main, region, rows)
+    geometry = strip_geometry(model.main, region, rows, reads_of)
     if geometry.source is not model.main.inputs[0]:
         raise NotStreamableError(f"{quote(geometry.source.name)} is not the model's input")
     if any(t is geometry.result for t in model.main.outputs):
