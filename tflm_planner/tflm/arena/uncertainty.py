@@ -23,6 +23,7 @@ from tflm_planner.tflm.kernels.custom_ops import crashing_factor
 from tflm_planner.tflm.kernels.known_faults import known_faults
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations
 from tflm_planner.tflm.liveness import Timeline
+from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
 
@@ -105,10 +106,11 @@ def uncertainties(
             yield Uncertainty(
                 f"{op.label}: {reason}; measure the arena on the board", _ASSUMED_OPERATORS_SHARE
             )
-    for label in sorted({op.label for op, c in zip(ops, costs, strict=True) if not c.known}):
+    assumed = (op for op, c in zip(ops, costs, strict=True) if not c.known)
+    for label, reason in sorted({(op.label, _why_assumed(op)) for op in assumed}):
         yield Uncertainty(
-            f"{label}: no entry for this operator, or its parameters cannot be read; its share "
-            "of the tail and its scratch are assumed: a word for each element it touches",
+            f"{label}: {reason}; its share of the tail and its scratch are assumed: a word for "
+            "each element it touches",
             _ASSUMED_OPERATORS_SHARE,
             bound="about",
         )
@@ -121,6 +123,14 @@ def uncertainties(
             in_head=False,
             bound="about",
         )
+
+
+def _why_assumed(op: Op) -> str:
+    """Why nobody knows what an operator allocates. It is no refusal: firmware may have a kernel of
+    its own."""
+    if op.code.custom is None and resolver_method(op.kind) is None:
+        return f"TFLM has no kernel for {op.kind}: the firmware needs one of its own"
+    return "no entry for this operator, or its parameters cannot be read"
 
 
 def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
