@@ -11,7 +11,7 @@ import pytest
 
 from tests.command import Run
 from tests.conftest import CNN, PUBLISHED
-from tflm_planner.cli.main import plain_arena
+from tflm_planner.cli.main import main, plain_arena
 from tflm_planner.model.serde import read_model
 
 KWS = str(PUBLISHED / "kws_ref_model.tflite")
@@ -106,6 +106,25 @@ def test_a_reader_that_goes_away_ends_it_quietly() -> None:
     assert process.wait() == 1
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+def test_ctrl_c_while_modules_are_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "tflm_planner.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "tflm_planner.cli.app", raising=False)
+    monkeypatch.delattr("tflm_planner.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["tflm-plan", "plan", KWS])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "tflm-plan: error: interrupted; nothing was written\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closes streams as a POSIX shell does")

@@ -26,13 +26,13 @@ def main() -> None:
     _open_closed_streams()
     try:
         text = plain_arena(sys.argv[1:])
+        if text is None or not _is_printed(text):
+            from tflm_planner.cli import app  # may take seconds on a busy machine
+
+            app.main()
     except KeyboardInterrupt:
         sys.stderr.write("tflm-plan: error: interrupted; nothing was written\n")
         raise SystemExit(130) from None
-    if text is None or not _is_printed(text):
-        from tflm_planner.cli import app
-
-        app.main()
 
 
 def plain_arena(words: Sequence[str]) -> str | None:
