@@ -11,7 +11,7 @@ What the target's TFLM refuses to run is in `element_types`. It must not know by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -106,11 +106,12 @@ def uncertainties(
             yield Uncertainty(
                 f"{op.label}: {reason}; measure the arena on the board", _ASSUMED_OPERATORS_SHARE
             )
-    assumed = (op for op, c in zip(ops, costs, strict=True) if not c.known)
-    for label, reason in sorted({(op.label, _why_assumed(op)) for op in assumed}):
+    assumed = [op for op, c in zip(ops, costs, strict=True) if not c.known]
+    for reason, labels in sorted(_labels_by(_why_assumed, assumed).items()):
+        more = f" and {len(labels) - 1} more" if labels[1:] else ""
         yield Uncertainty(
-            f"{label}: {reason}; its share of the tail and its scratch are assumed: a word for "
-            "each element it touches",
+            f"{labels[0]}{more}: {reason}; its share of the tail and its scratch are "
+            "assumed: a word for each element it touches",
             _ASSUMED_OPERATORS_SHARE,
             bound="about",
         )
@@ -123,6 +124,14 @@ def uncertainties(
             in_head=False,
             bound="about",
         )
+
+
+def _labels_by(reason_of: Callable[[Op], str], ops: Iterable[Op]) -> dict[str, list[str]]:
+    """Labels of operators by the reason that they share, so that it is said once."""
+    labels: dict[str, dict[str, None]] = {}
+    for op in ops:
+        labels.setdefault(reason_of(op), {})[op.label] = None
+    return {reason: sorted(each) for reason, each in labels.items()}
 
 
 def _why_assumed(op: Op) -> str:
