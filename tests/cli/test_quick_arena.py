@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from tests.command import Run
 from tests.conftest import CNN, PUBLISHED
-from tflm_planner.cli.main import plain_arena
+from tflm_planner.cli.main import main, plain_arena
+from tflm_planner.model.serde import read_model
 
 KWS = str(PUBLISHED / "kws_ref_model.tflite")
 NABU = str(PUBLISHED / "okay_nabu.tflite")
@@ -104,3 +106,50 @@ def test_a_reader_that_goes_away_ends_it_quietly() -> None:
     assert process.wait() == 1
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+def test_ctrl_c_while_modules_are_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "tflm_planner.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "tflm_planner.cli.app", raising=False)
+    monkeypatch.delattr("tflm_planner.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["tflm-plan", "plan", KWS])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "tflm-plan: error: interrupted; nothing was written\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes streams as a POSIX shell does")
+def test_closed_streams_are_no_traceback(tmp_path: Path) -> None:
+    """`>&-` closes stdout: a file that is opened later must not get its number."""
+    out = tmp_path / "out.tflite"
+    plan = f"plan {KWS} {out} --search none --no-verify --force"
+    for words, code in (
+        (f"arena {KWS} >&-", 0),
+        (f"{plan} >&- 2>&-", 0),
+        (f"plan - {out} --force <&-", 5),
+    ):
+        program = f"{sys.executable} -c 'from tflm_planner.cli.main import main; main()' {words}"
+        done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr and "internal" not in done.stderr
+    assert read_model(out.read_bytes()).main.outputs
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_line() -> None:
+    program = f"{sys.executable} -c 'from tflm_planner.cli.main import main; main()' arena {KWS}"
+    done = subprocess.run(
+        ["sh", "-c", f"{program} >/dev/full"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("tflm-plan: error: the system refused")
+    assert len(done.stderr.splitlines()) == 1

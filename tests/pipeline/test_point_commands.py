@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Run
-from tests.conftest import PUBLISHED
+from tests.conftest import CNN, PUBLISHED
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.guidance.point_commands import with_commands, without
 from tflm_planner.report.document import ParetoFront, ParetoPoint
@@ -80,3 +80,21 @@ def test_the_commands_of_a_report_reach_their_points(
         assert Run([*words[1:2], out, *words[2:], "--force", "--no-verify", "-q"], capsys).code == 0
         arena = api.arena(out, options.target).arena
         assert arena <= point.size
+
+
+@pytest.mark.parametrize(("more", "tail"), [((), ""), (("--firmware", "lean"), " --firmware lean")])
+def test_rows_are_streamed_for_a_target_file_too(
+    more: tuple[str, ...], tail: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its id and its board's name lead to no target."""
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[target]\nbase = "cortex-m4/cmsis-nn"\nid = "mine"\n'
+        '[board]\nid = "brett"\nname = "Brett"\nsram = 65536\nflash = 131072\nclock = 64\n'
+    )
+    out = tmp_path / "out.tflite"
+    done = Run(
+        ["plan", CNN, out, "--target", path, "--search", "none", "--no-verify", *more], capsys
+    )
+    (line,) = [line for line in done.out.splitlines() if "stream-input" in line]
+    assert line.endswith(f"--target {path}{tail}")

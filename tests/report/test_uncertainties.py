@@ -12,7 +12,7 @@ import pytest
 
 from tests.command import Run
 from tests.conftest import CNN
-from tests.models.small import mystery
+from tests.models.small import One, mystery, operator_alone
 from tests.transforms.row_loops import chain
 from tflm_planner.device.measuring.measurement import MeasuredSize
 from tflm_planner.pipeline import api
@@ -60,6 +60,24 @@ def test_arena_says_about_and_pastes_a_margin(doubtful, capsys) -> None:
     assert f"a margin of {found['reserved'] - found['arena']:,}" in said
     assert (found["exact"], found["bound"]) == (False, "about")
     assert {"head", "tail", "arena"} <= set(found)
+
+
+def test_an_operator_that_tflm_lacks_is_not_one_that_nobody_knows(tmp_path: Path, capsys) -> None:
+    (tmp_path / "tile.tflite").write_bytes(operator_alone("TILE"))
+    for words in (["arena"], ["check", "--max-arena", "9K"]):
+        said = Run([words[0], tmp_path / "tile.tflite", *words[1:]], capsys).out
+        assert "TFLM has no kernel for TILE" in said and "no entry" not in said
+
+
+def test_a_reason_that_operators_share_is_said_once(tmp_path: Path, capsys) -> None:
+    one = One((1, 8), "float32")
+    for _ in range(2):
+        y = one.tensor((1, 8))
+        one.graph.op("GELU", [one.x], [y])
+        one.x = y
+    (tmp_path / "gelu.tflite").write_bytes(one.finish((one.x, (1, 8))))
+    said = Run(["check", tmp_path / "gelu.tflite", "--max-arena", "9K"], capsys).out
+    assert said.count("TFLM has no kernel for GELU") == 1 and " and 1 more: TFLM has" in said
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from tests.call_counts import assert_near_linear
 from tests.models.build import Net
 from tests.models.small import Chain, One
 from tests.transforms.row_loops import chain as image_chain
@@ -96,6 +97,16 @@ def vector() -> bytes:
     return one.finish((one.x, (1, 16)))
 
 
+def vectors(length: int) -> bytes:
+    """So many times RELU of a vector, as an unrolled recurrent network is long."""
+    one = One((1, 16))
+    y = one.x
+    for _ in range(length):
+        x, y = y, one.tensor((1, 16))
+        one.graph.op("RELU", [x], [y])
+    return one.finish((y, (1, 16)))
+
+
 def rows(height: int) -> bytes:
     """A RELU of an image of so many rows."""
     one = One((1, height, 4, 4))
@@ -115,6 +126,11 @@ def rows(height: int) -> bytes:
 )
 def test_only_one_image_comes_row_by_row(data: bytes, can: bool) -> None:
     assert can_stream(read_model(data)) == can
+
+
+def test_a_long_model_whose_input_is_no_image_is_known_at_once() -> None:
+    models = {length: read_model(vectors(length)) for length in (30, 300)}
+    assert_near_linear(lambda length: lambda: can_stream(models[length]), 30, 300)
 
 
 def test_the_front_ends_before_the_outputs_and_has_the_only_input() -> None:

@@ -23,17 +23,16 @@ _TARGET = ("--target", "-t")
 
 def main() -> None:
     """Run the command line of this process."""
+    _open_closed_streams()
     try:
         text = plain_arena(sys.argv[1:])
+        if text is None or not _is_printed(text):
+            from tflm_planner.cli import app  # may take seconds on a busy machine
+
+            app.main()
     except KeyboardInterrupt:
         sys.stderr.write("tflm-plan: error: interrupted; nothing was written\n")
         raise SystemExit(130) from None
-    if text is None:
-        from tflm_planner.cli import app
-
-        app.main()
-    else:
-        _print(text)
 
 
 def plain_arena(words: Sequence[str]) -> str | None:
@@ -79,11 +78,27 @@ def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
     return json.dumps(values, indent=2, allow_nan=False) + "\n"
 
 
-def _print(text: str) -> None:
-    """Print to stdout. If the reader has closed the pipe, exit with code 1 without a traceback."""
+def _open_closed_streams() -> None:
+    """Open the null device in place of standard streams that were closed, as by `>&-`. A file that
+    is opened later would have their numbers, and whatever a child prints would go into it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+
+
+def _is_printed(text: str) -> bool:
+    """Print to stdout. False if the system refuses, which the whole command line then reports. If
+    the reader has closed the pipe, exit with code 1 without a traceback."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    except OSError:
+        return False
+    return True

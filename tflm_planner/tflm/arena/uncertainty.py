@@ -11,7 +11,7 @@ What the target's TFLM refuses to run is in `element_types`. It must not know by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +23,7 @@ from tflm_planner.tflm.kernels.custom_ops import crashing_factor
 from tflm_planner.tflm.kernels.known_faults import known_faults
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations
 from tflm_planner.tflm.liveness import Timeline
+from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
 
@@ -105,10 +106,12 @@ def uncertainties(
             yield Uncertainty(
                 f"{op.label}: {reason}; measure the arena on the board", _ASSUMED_OPERATORS_SHARE
             )
-    for label in sorted({op.label for op, c in zip(ops, costs, strict=True) if not c.known}):
+    assumed = [op for op, c in zip(ops, costs, strict=True) if not c.known]
+    for reason, labels in sorted(_labels_by(_why_assumed, assumed).items()):
+        more = f" and {len(labels) - 1} more" if labels[1:] else ""
         yield Uncertainty(
-            f"{label}: no entry for this operator, or its parameters cannot be read; its share "
-            "of the tail and its scratch are assumed: a word for each element it touches",
+            f"{labels[0]}{more}: {reason}; its share of the tail and its scratch are "
+            "assumed: a word for each element it touches",
             _ASSUMED_OPERATORS_SHARE,
             bound="about",
         )
@@ -121,6 +124,22 @@ def uncertainties(
             in_head=False,
             bound="about",
         )
+
+
+def _labels_by(reason_of: Callable[[Op], str], ops: Iterable[Op]) -> dict[str, list[str]]:
+    """Labels of operators by the reason that they share, so that it is said once."""
+    labels: dict[str, dict[str, None]] = {}
+    for op in ops:
+        labels.setdefault(reason_of(op), {})[op.label] = None
+    return {reason: sorted(each) for reason, each in labels.items()}
+
+
+def _why_assumed(op: Op) -> str:
+    """Why nobody knows what an operator allocates. It is no refusal: firmware may have a kernel of
+    its own."""
+    if op.code.custom is None and resolver_method(op.kind) is None:
+        return f"TFLM has no kernel for {op.kind}: the firmware needs one of its own"
+    return "no entry for this operator, or its parameters cannot be read"
 
 
 def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:

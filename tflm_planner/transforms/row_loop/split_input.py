@@ -25,7 +25,12 @@ from tflm_planner.model.edit import keep_only, remove_first_operators
 from tflm_planner.model.ir import Model, Op, Tensor, quote
 from tflm_planner.transforms.row_loop.geometry import LoopGeometry, LoopOperand, strip_geometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
-from tflm_planner.transforms.row_loop.operand_rows import OperandRows, height, operand_rows
+from tflm_planner.transforms.row_loop.operand_rows import (
+    OperandRows,
+    check_image,
+    height,
+    operand_rows,
+)
 from tflm_planner.transforms.row_loop.row_ops import RowOps, fill_value, padded_shape, with_rows
 from tflm_planner.transforms.row_loop.turn import Turn
 
@@ -107,10 +112,12 @@ def can_stream(model: Model) -> bool:
     """Whether the input of `model`, which must be normalized, could come row by row at all."""
     if len(model.main.inputs) != 1:
         return False
-    for ops in split_points_of(model):
-        with suppress(NotStreamableError):
-            can_split(model, ops, 1)
-            return True
+    with suppress(NotStreamableError):
+        check_image(model.main.inputs[0])  # before places are tried, of which there may be many
+        for ops in split_points_of(model):
+            with suppress(NotStreamableError):
+                can_split(model, ops, 1)
+                return True
     return False
 
 
