@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import PUBLISHED
 from tests.models.small import Chain
 from tests.transforms.row_loops import chain, random_blocks
 from tests.transforms.stream_inputs import cleaned
@@ -30,6 +31,13 @@ def long_chain(count: int, *, channels: int = 4) -> bytes:
     for _ in range(count):
         chained.conv(channels, 3)
     return chained.finish()
+
+
+def test_an_operator_without_a_result_is_no_internal_error() -> None:
+    """okay_nabu assigns variables; its input has no rows."""
+    data = (PUBLISHED / "okay_nabu.tflite").read_bytes()
+    with pytest.raises(ModelError, match="the input cannot be streamed"):
+        split.split_for_rows(data, options_on(M4))
 
 
 def narrow_wide_narrow() -> bytes:

@@ -99,7 +99,7 @@ def _ends_in_turn(model: Model) -> list[tuple[int, int]]:
     ops = model.main.ops
     fronts = list(front_masks(model).items())
     shortest = sorted(fronts, key=lambda front: (front[1].bit_count(), front[0]))
-    smallest = sorted(shortest, key=lambda front: ops[front[0]].outputs[0].nbytes)
+    smallest = sorted(shortest, key=lambda front: sum(t.nbytes for t in ops[front[0]].outputs))
     return list(dict.fromkeys(chain.from_iterable(zip(shortest, smallest, strict=True))))
 
 
