@@ -26,7 +26,7 @@ class SearchedError(Exception):
 
 def until_searched(step: str) -> None:
     """A listener to progress that ends a call where it does more than ask the runtimes."""
-    if not step.startswith("running the model on"):
+    if not step.startswith(("running the model on", "looking where a model of")):
         raise SearchedError(step)
 
 

@@ -131,10 +131,20 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_may_give_what_a_target_has() -> None:
-    keys = {f.name for f in dataclasses.fields(Target)} - {"board"}
+    keys = {f.name for f in dataclasses.fields(Target)} - {"board", "file"}
     assert set(TargetTable.__struct_fields__) == keys | {"base"}
     assert set(BoardTable.__struct_fields__) == {f.name for f in dataclasses.fields(Board)}
 
 
 def test_any_is_short_for_any_known_library() -> None:
     assert load_target("any") is load_target("cortex-m/any")
+
+
+def test_a_target_s_word_loads_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "a board.toml"
+    board = '[board]\nid = "mine"\nname = "mine"\nsram = 65536\nflash = 1048576\nclock = 64000000\n'
+    file.write_text(f'[target]\nbase = "cortex-m4/cmsis-nn"\nid = "mine"\n{board}')
+    for name in ("any", "cortex-m4/cmsis-nn", "nano33ble", "nano33ble+lean", str(file)):
+        for target in (load_target(name), load_target(name, lean=name != "any")):
+            assert load_target(target.word) == target
+    assert load_target(file).word == str(file)

@@ -25,7 +25,7 @@ MOST_AXES = {
 }
 """Axes of operands and results above which Prepare fails. All other operators that the converter
 makes of tensors of five or six axes ran on the wheel. Source: tensorflow/lite/micro/kernels of
-tflite-micro 90b983c, tried on the wheel by `tests/tflm/test_refusals`."""
+tflite-micro 90b983c, tried on the wheel by `tests/tflm/test_what_cannot_run`."""
 _FEWER_AXES = (
     "merge axes that lie side by side, by a RESHAPE before and behind it, or leave it to the "
     "application"

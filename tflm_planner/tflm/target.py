@@ -6,7 +6,7 @@ must not know models, operators or kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Extension = Literal["none", "dsp", "mve", "pie-s3", "pie-p4"]
@@ -16,6 +16,8 @@ Version = Literal["current", "arduino-2023"]
 """TFLM: 90b983c of August 2026, or the Arduino library of 2023."""
 Optimized = Literal["speed", "size"]
 """How CMSIS-NN kernels were built (KERNELS_OPTIMIZED_FOR_SPEED, TFLM's default, or _SIZE)."""
+LEAN_SUFFIX = "+lean"
+"""Suffix of a target's or board's id: with the lean library."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,14 @@ class Target:
     operators exist."""
     board: Board | None = None
     """The board, if one was named."""
+    file: str = field(default="", compare=False)
+    """Path of the user's file that it was read from; empty for a built-in one."""
+
+    @property
+    def word(self) -> str:
+        """What `--target` takes for it."""
+        name = self.id if self.board is None else self.board.id
+        return (self.file or name).removesuffix(LEAN_SUFFIX) + LEAN_SUFFIX * self.lean
 
     @property
     def core_family(self) -> str:

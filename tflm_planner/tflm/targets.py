@@ -22,7 +22,7 @@ from typing import Any
 from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
 from tflm_planner.support.errors import UsageError, suggest
 from tflm_planner.tflm.kernels import libraries_of_chips, library_names, library_of
-from tflm_planner.tflm.target import Board, Target
+from tflm_planner.tflm.target import LEAN_SUFFIX, Board, Target
 
 __all__ = [
     "DEFAULT_TARGET",
@@ -38,8 +38,6 @@ __all__ = [
     "with_lean",
 ]
 
-LEAN_SUFFIX = "+lean"
-"""Suffix of a target's or board's id: with the lean library."""
 HOST_RUNTIME = "x86-64/wheel"
 """The target that stands for TFLM on this machine: the tflite-micro Python package."""
 _SHORT = {"any": "cortex-m/any"}
@@ -62,7 +60,7 @@ def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
         board = all_boards()[name]
         return replace(all_targets()[board.target], board=board)
     if name.endswith(".toml") or Path(name).is_file():
-        return _user_target(Path(name))
+        return replace(_user_target(Path(name)), file=name)
     names = [*all_targets(), *all_boards()]
     hint = suggest(name, names, likeness=0.4)
     raise UsageError(f"target {name!r} is neither a target, nor a board, nor a TOML file; {hint}")

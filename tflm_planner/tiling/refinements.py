@@ -65,13 +65,14 @@ class Refinements:
 
     def evaluate_neighbours(self) -> None:
         """Change one region at a time in the best models, except in those that are too large.
-        If none of them has loops, change the best model with loops as well."""
-        most = self.options.search_budget.neighboured_models
-        best = [c for c, _ in self.distinct_models()[:most]]
+        If the very best have no loops, change the best model with loops as well."""
+        budget = self.options.search_budget
+        best = [c for c, _ in self.distinct_models()[: budget.neighboured_models]]
         for candidate in best:
             self._evaluate_near(candidate, self._neighbours(candidate, SMALLER))
-        if best and not any(c.has_loops for c in best):
-            self._climb_among_loops(most)
+        rounds = budget.climbs_among_loops
+        if best and not any(c.has_loops for c in best[:rounds]):
+            self._climb_among_loops(rounds)
         self._plan_spelled_models()
 
     def _climb_among_loops(self, rounds: int) -> None:

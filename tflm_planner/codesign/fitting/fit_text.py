@@ -42,7 +42,7 @@ def command_for(figure: VariantOutcome, limits: Limits, folder: Path | None = No
         return ""
     board = limits.target.board
     path = str((folder or Path()) / figure.variant.name)
-    target = ["--target", limits.target.id if board is None else board.id]
+    target = ["--target", limits.target.word]
     if figure.kind == "rows streamed":
         halves = [f"{path}_front.tflite", f"{path}_back.tflite"]
         words = ["tflm-plan", "stream-input", f"{path}.tflite", *halves, *target]

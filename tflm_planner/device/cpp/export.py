@@ -28,7 +28,7 @@ from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import bound_of, may_need_more
 from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.resolver_methods import resolver_method
-from tflm_planner.tflm.targets import LEAN_SUFFIX, Target
+from tflm_planner.tflm.target import Target
 from tflm_planner.transforms.attach_plan import carried_plan
 
 _PER_LINE, _WIDTH = 12, 80
@@ -68,9 +68,7 @@ def _refuse_plan(arena: Arena, model: Model, target: Target) -> None:
     """Raise ModelError if the model carries a plan that is wrong for the target."""
     faults = [why for why in arena.cannot_run if why not in cannot_run(model.ops(), target)]
     if faults:
-        name = target.id.removesuffix(LEAN_SUFFIX) if target.board is None else target.board.id
-        words = ["tflm-plan", "IN", "OUT", "--target", name]
-        command = shlex.join([*words, *(["--firmware", "lean"] if target.lean else [])])
+        command = shlex.join(["tflm-plan", "IN", "OUT", "--target", target.word])
         raise ModelError(
             f"{faults[0]}. Nothing was exported; plan the model as it was before for this target: "
             f"`{command}`"

@@ -11,12 +11,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 from tflm_planner.pipeline.guidance.point_commands import given_command, without
 from tflm_planner.pipeline.options import PlanOptions, TilePermission
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tflm.targets import LEAN_SUFFIX
 
 FIRMWARE_OPTION = "--firmware"
 _BY_HAND_OPTIONS = ("--patch", "--split", "--loop")
@@ -68,20 +66,8 @@ def same_command(options: PlanOptions, source: str, *words: str) -> str:
 
 def stream_command(options: PlanOptions, source: str) -> str:
     """The command line that splits the model for rows from a camera."""
-    words = ["tflm-plan", "stream-input", source, "front.tflite", "back.tflite", "--target"]
-    target = options.target
-    name = target.id if target.board is None else target.board.id
-    given = _given_target(options, source)
-    if given is None or given in (name, target.id, target.id.removesuffix(LEAN_SUFFIX)):
-        return shlex.join([*words, name])
-    lean = (FIRMWARE_OPTION, "lean") if target.lean else ()
-    return shlex.join([*words, given, *lean])  # a file: only its path leads to it
-
-
-def _given_target(options: PlanOptions, source: str) -> str | None:
-    """The target as the command line names it; None if it does not."""
-    words = given_command(options, source)
-    return next((word for option, word in pairwise(words) if option == "--target"), None)
+    words = ["tflm-plan", "stream-input", source, "front.tflite", "back.tflite"]
+    return shlex.join([*words, "--target", options.target.word])
 
 
 def words_for_ends(options: PlanOptions) -> tuple[str, ...]:
