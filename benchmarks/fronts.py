@@ -36,7 +36,8 @@ from tflm_planner.transforms.schedules import Effort
 
 COUNTED = (
     "search_work", "same_firmware_work", "same_firmware_work_large", "branches", "patch_stages",
-    "unbound_retries", "neighboured_models", "climbs_among_loops", "spelled_models", "spelled_fully", "front_work",
+    "unbound_retries", "neighboured_models", "climbs_among_loops", "spelled_models",
+    "spelled_fully", "front_work",
     "front_batches_without_gain", "finalists", "careful_work", "segmentations_without_gain",
     "attempts_without_gain",
     "hotspots_of_cap", "hotspot_orders", "hotspot_work",

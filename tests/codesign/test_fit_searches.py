@@ -122,7 +122,7 @@ def found_with(searches: int) -> tuple[Fits, list[str]]:
     return found, [words for words in said if words.startswith("tiles: ")]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_only_what_nearly_fits_is_searched_as_its_command_does(run, tmp_path: Path) -> None:
     found, said = found_with(2)
     (tiles,) = (rung for rung in found.rungs if rung.kind == "tiles")
