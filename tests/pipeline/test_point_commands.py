@@ -82,7 +82,7 @@ def test_the_commands_of_a_report_reach_their_points(
         assert arena <= point.size
 
 
-@pytest.mark.parametrize(("more", "tail"), [((), ""), (("--firmware", "lean"), " --firmware lean")])
+@pytest.mark.parametrize(("more", "tail"), [((), ""), (("--firmware", "lean"), "+lean")])
 def test_rows_are_streamed_for_a_target_file_too(
     more: tuple[str, ...], tail: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
