@@ -26,7 +26,7 @@ def main() -> None:
     _open_closed_streams()
     try:
         text = plain_arena(sys.argv[1:])
-        if text is None or not _is_printed(text):
+        if text is None or not _try_print(text):
             from tflm_planner.cli import app  # may take seconds on a busy machine
 
             app.main()
@@ -90,9 +90,9 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
-def _is_printed(text: str) -> bool:
-    """Print to stdout. False if the system refuses, which the whole command line then reports. If
-    the reader has closed the pipe, exit with code 1 without a traceback."""
+def _try_print(text: str) -> bool:
+    """Print to stdout. Return False if the system refuses, which the whole command line then
+    reports. If the reader has closed the pipe, exit with code 1 without a traceback."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
