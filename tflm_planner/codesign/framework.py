@@ -1,13 +1,42 @@
-"""Imports TensorFlow on first use, set up to give the same numbers in every run."""
+"""The libraries that networks are trained and converted with, imported on first use and set up to
+give the same numbers in every run.
+
+    keras()         operators and variables, in the same words on TensorFlow and PyTorch
+    gradients(), array_of(), compiled(), ...        what Keras has no common word for
+    tensorflow()    TensorFlow itself, whose converter makes .tflite files of Keras models
+
+`KERAS_BACKEND` chooses, as everywhere in Keras: `tensorflow` (the default where it is installed) or
+`torch`. Either takes a GPU where it finds one.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Literal, TypeVar
 
+import numpy as np
+
+from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.support.errors import UsageError
+
+Tensor = Any
+"""A tensor of the framework in use."""
+Framework = Literal["tensorflow", "torch"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@cache
+def keras() -> Any:
+    """Keras 3 on the framework in use. Raises UsageError if there is none."""
+    framework = _framework()
+    os.environ["KERAS_BACKEND"] = framework
+    _torch() if framework == "torch" else tensorflow()
+    return importlib.import_module("keras")
 
 
 @cache
@@ -23,7 +52,78 @@ def tensorflow() -> Any:
     except ImportError as error:
         raise UsageError(
             "training and Keras models need TensorFlow: pip install 'tflm-planner[codesign]'; "
-            "built-in families (fit --family) and .tflite files need none"
+            "training alone runs on PyTorch, too: pip install 'tflm-planner[codesign-torch]'; "
+            "built-in families (fit --family) and .tflite files need neither"
         ) from error
     tf.config.experimental.enable_op_determinism()
     return tf
+
+
+def gradients(
+    loss: Callable[[], Tensor], variables: Sequence[Any]
+) -> tuple[Tensor, list[Tensor | None]]:
+    """The value of `loss`, and its gradient by each variable; None for those it does not use."""
+    values = [variable.value for variable in variables]
+    if _framework() == "torch":
+        found = loss()
+        return found.detach(), list(_torch().autograd.grad(found, values, allow_unused=True))
+    with tensorflow().GradientTape() as tape:
+        found = loss()
+    return found, tape.gradient(found, values)
+
+
+def array_of(tensor: Tensor) -> Array:
+    """A tensor or variable as an array of its own. (Keras's own word warns that TensorFlow's
+    variables do not know numpy 2.)"""
+    tensor = getattr(tensor, "value", tensor)
+    return np.array((tensor.detach().cpu() if _framework() == "torch" else tensor).numpy())
+
+
+def compiled(function: Function) -> Function:
+    """The same function, as a graph where the framework runs graphs faster."""
+    if _framework() == "torch":
+        return function
+    return tensorflow().function(function, reduce_retracing=True, autograph=False)
+
+
+def rounded(values: Tensor, low: float, high: float) -> Tensor:
+    """Values rounded to the nearest of 256 from `low` to `high`, as in int8. The gradient ignores
+    the rounding, and is 0 outside.
+
+    Keras's own word for it rounds one value in 100,000 to the other side on TensorFlow; the figures
+    of docs/training.md were made with TensorFlow's."""
+    if _framework() == "torch":
+        return keras().quantizers.fake_quant_with_min_max_vars(values, low, high)
+    return tensorflow().quantization.fake_quant_with_min_max_args(values, low, high)
+
+
+def without_gradients() -> AbstractContextManager[Any]:
+    """A context in which nothing is kept for gradients."""
+    return _torch().no_grad() if _framework() == "torch" else nullcontext()
+
+
+@cache
+def _framework() -> Framework:
+    """The framework in use. Raises UsageError for one that this code does not know."""
+    default = "tensorflow" if find_spec("tensorflow") or not find_spec("torch") else "torch"
+    wanted = os.environ.get("KERAS_BACKEND", default)
+    if wanted not in ("tensorflow", "torch"):
+        raise UsageError(
+            f"KERAS_BACKEND is {wanted}; networks are trained here on tensorflow or torch"
+        )
+    return wanted
+
+
+@cache
+def _torch() -> Any:
+    """PyTorch with deterministic operators. Raises UsageError if it is not installed."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may sum in any order
+    try:
+        torch: Any = importlib.import_module("torch")
+    except ImportError as error:
+        raise UsageError(
+            "KERAS_BACKEND is torch, which is not installed: "
+            "pip install 'tflm-planner[codesign-torch]'"
+        ) from error
+    torch.use_deterministic_algorithms(True)
+    return torch

@@ -1,4 +1,4 @@
-"""Computes a chain in TensorFlow: the same function as `evaluate`, but differentiable.
+"""Computes a chain in Keras: the same function as `evaluate`, but differentiable.
 
     Numbers of a pass  (`PassNumbers`)     weights, normalisations, and a hook on values
     chain, images --forward--> scores      logits, before the softmax
@@ -10,36 +10,33 @@ know where numbers come from.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from tflm_planner.codesign.chains.chain import Chain, Layer, Step, projection, steps
 from tflm_planner.codesign.chains.reshaping import SkipOperator, reshaping
-from tflm_planner.codesign.framework import tensorflow
+from tflm_planner.codesign.framework import Tensor, keras
 from tflm_planner.codesign.networks.evaluate import padding, padding_of_window
-
-TfTensor = Any
-"""A tensor of TensorFlow."""
 
 
 class PassNumbers(Protocol):
     """The numbers of one pass through a network."""
 
-    def get(self, name: str) -> TfTensor | None:
+    def get(self, name: str) -> Tensor | None:
         """The weights of this name; None if there are none."""
         ...
 
-    def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
+    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """Factor and addend for each channel of `x`; None if there is no normalisation of this
         name."""
         ...
 
-    def seen(self, x: TfTensor) -> TfTensor:
+    def seen(self, x: Tensor) -> Tensor:
         """A hook that is called with each value that `build` would make, in the same order. The
         returned tensor replaces the value."""
         ...
 
 
-def forward(chain: Chain, numbers: PassNumbers, images: TfTensor) -> TfTensor:
+def forward(chain: Chain, numbers: PassNumbers, images: Tensor) -> Tensor:
     """Scores of images (number, rows, columns, channels): (number, classes), or of cells (number,
     rows of cells, columns, classes) if the chain ends in a convolution."""
     values = [numbers.seen(images)]
@@ -57,9 +54,9 @@ class _Layer:
     def __init__(self, place: int, step: Step, numbers: PassNumbers) -> None:
         self._step, self._layer, self._numbers = step, step.layer, numbers
         self._prefix = f"{place}."
-        self._tf = tensorflow()
+        self._ops = keras().ops
 
-    def run(self, x: TfTensor, source: TfTensor | None) -> TfTensor:
+    def run(self, x: Tensor, source: Tensor | None) -> Tensor:
         """The layer's result, with its skip joined."""
         layer, step, seen = self._layer, self._step, self._numbers.seen
         activates = source is None or step.is_late or layer.join == "concat"
@@ -75,16 +72,16 @@ class _Layer:
             source = self._projected(source)
             source = seen(self._activate(source) if layer.join == "concat" else source)
         if layer.join == "concat":
-            return seen(self._tf.concat((source, y), 3))
+            return seen(self._ops.concatenate((source, y), 3))
         return seen(self._activate(y + source))
 
-    def _alone(self, x: TfTensor) -> TfTensor:
+    def _alone(self, x: Tensor) -> Tensor:
         """The layer's result before its activation, and before a skip is joined."""
-        tf, layer = self._tf, self._layer
+        ops, layer = self._ops, self._layer
         if layer.kind == "conv":
             return self._conv(x)
         if layer.kind == "dense":
-            flat = tf.reshape(x, (-1, layer.channels_in))
+            flat = ops.reshape(x, (-1, layer.channels_in))
             return flat @ self._get("kernel") + self._get("bias")
         if layer.kind == "norm":
             norm = self._numbers.norm(f"{self._prefix}after", x)
@@ -92,22 +89,22 @@ class _Layer:
             return self._numbers.seen(x * norm[0]) + norm[1]
         return self._without_weights(x)
 
-    def _without_weights(self, x: TfTensor) -> TfTensor:
-        tf, layer = self._tf, self._layer
+    def _without_weights(self, x: Tensor) -> Tensor:
+        ops, layer = self._ops, self._layer
         if layer.kind in ("pool", "mean"):
-            return tf.reduce_mean(x, (1, 2), keepdims=True)
+            return ops.mean(x, (1, 2), keepdims=True)
         if layer.kind == "flatten":
-            return tf.reshape(x, (-1, self._step.made[2]))
+            return ops.reshape(x, (-1, self._step.made[2]))
         if layer.kind == "max_pool":
-            return tf.nn.max_pool2d(x, layer.kernel, layer.stride, "SAME")
+            return ops.max_pool(x, layer.kernel, layer.stride, "same")
         if layer.kind == "average_pool":
-            return tf.nn.avg_pool2d(x, layer.kernel, layer.stride, "SAME")
+            return ops.average_pool(x, layer.kernel, layer.stride, "same")
         if layer.kind == "upsample":
-            return tf.repeat(tf.repeat(x, layer.stride, 1), layer.stride, 2)
+            return ops.repeat(ops.repeat(x, layer.stride, 1), layer.stride, 2)
         assert layer.kind == "join", "the softmax is left out"
         return x
 
-    def _conv(self, x: TfTensor) -> TfTensor:
+    def _conv(self, x: Tensor) -> Tensor:
         layer = self._layer
         padded = self._padded(x, layer)
         before = self._numbers.norm(f"{self._prefix}before", x)
@@ -126,27 +123,26 @@ class _Layer:
             number += 1
         return y
 
-    def _product(self, padded: TfTensor, layer: Layer, name: str) -> TfTensor:
+    def _product(self, padded: Tensor, layer: Layer, name: str) -> Tensor:
         """Convolve a padded image."""
-        tf, kernel = self._tf, self._get(name)
-        strides = (layer.stride, layer.stride)
+        ops, kernel = self._ops, self._get(name)
         if layer.is_depthwise:
             each = layer.channels_out // layer.channels_in
-            turned = tf.reshape(kernel, (*kernel.shape[:2], layer.channels_in, each))
-            return tf.nn.depthwise_conv2d(padded, turned, (1, *strides, 1), "VALID")
+            turned = ops.reshape(kernel, (*kernel.shape[:2], layer.channels_in, each))
+            return ops.depthwise_conv(padded, turned, layer.stride)
         if layer.groups == 1:
-            return tf.nn.conv2d(padded, kernel, strides, "VALID")
-        images, kernels = (tf.split(x, layer.groups, 3) for x in (padded, kernel))
+            return ops.conv(padded, kernel, layer.stride)
+        images, kernels = (ops.split(x, layer.groups, 3) for x in (padded, kernel))
         parts = zip(images, kernels, strict=True)
-        return tf.concat([tf.nn.conv2d(x, k, strides, "VALID") for x, k in parts], 3)
+        return ops.concatenate([ops.conv(x, k, layer.stride) for x, k in parts], 3)
 
-    def _projected(self, source: TfTensor) -> TfTensor:
+    def _projected(self, source: Tensor) -> Tensor:
         around = projection(self._step)
         y = self._product(self._padded(source, around), around, "projection.kernel")
         bias = self._numbers.get(f"{self._prefix}projection.bias")
         return self._normed("projection", y if bias is None else y + bias)
 
-    def _late(self, x: TfTensor) -> TfTensor:
+    def _late(self, x: Tensor) -> Tensor:
         """The summand of a late skip."""
         for part in reshaping(self._step):
             x = self._part(part, x)
@@ -156,8 +152,8 @@ class _Layer:
                 x = self._numbers.seen(x)
         return x
 
-    def _part(self, part: SkipOperator, x: TfTensor) -> TfTensor:
-        tf, width = self._tf, part.shape[2]
+    def _part(self, part: SkipOperator, x: Tensor) -> Tensor:
+        ops, width = self._ops, part.shape[2]
         if part.kind == "window":
             assert part.layer is not None, "a window has one"
             layer = part.layer
@@ -165,40 +161,40 @@ class _Layer:
                 return x
             area = layer.kernel[0] * layer.kernel[1]
             padded = self._padded(x, layer)
-            return area * tf.nn.avg_pool2d(padded, layer.kernel, layer.stride, "VALID")
+            return area * ops.average_pool(padded, layer.kernel, layer.stride)
         missing = -x.shape[3] % width
-        x = tf.pad(x, ((0, 0), (0, 0), (0, 0), (0, missing)))
+        x = ops.pad(x, ((0, 0), (0, 0), (0, 0), (0, missing)))
         shape = (-1, *part.shape[:2], (x.shape[3]) // width, width)
-        return tf.reduce_sum(tf.reshape(x, shape), 3)
+        return ops.sum(ops.reshape(x, shape), 3)
 
-    def _normed(self, role: str, x: TfTensor) -> TfTensor:
+    def _normed(self, role: str, x: Tensor) -> Tensor:
         norm = self._numbers.norm(f"{self._prefix}{role}", x)
         return x if norm is None else _scaled(x, norm)
 
-    def _padded(self, x: TfTensor, layer: Layer) -> TfTensor:
+    def _padded(self, x: Tensor, layer: Layer) -> Tensor:
         sides = [padding(x.shape[axis + 1], layer.kernel[axis], layer.stride) for axis in range(2)]
         if not any(low or high for low, high in sides):
             return x
-        return self._tf.pad(x, ((0, 0), *sides, (0, 0)))
+        return self._ops.pad(x, ((0, 0), *sides, (0, 0)))
 
-    def _activate(self, x: TfTensor) -> TfTensor:
+    def _activate(self, x: Tensor) -> Tensor:
         if self._layer.activation == "none":
             return x
-        nn = self._tf.nn
-        return nn.relu(x) if self._layer.activation == "relu" else nn.relu6(x)
+        ops = self._ops
+        return ops.relu(x) if self._layer.activation == "relu" else ops.relu6(x)
 
-    def _get(self, name: str) -> TfTensor:
+    def _get(self, name: str) -> Tensor:
         value = self._numbers.get(f"{self._prefix}{name}")
         assert value is not None, f"a layer has no {name}"
         return value
 
 
-def _scaled(x: TfTensor, norm: tuple[TfTensor, TfTensor]) -> TfTensor:
+def _scaled(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
     scale, shift = norm
     return x * scale + shift
 
 
-def _centred(padded: TfTensor, layer: Layer, step: Step) -> TfTensor:
+def _centred(padded: Tensor, layer: Layer, step: Step) -> Tensor:
     """The part of a padded image that a window of one pixel reads if it is centred in the layer's
     window."""
     rows, columns = (padding_of_window(layer.kernel[axis], 1) for axis in range(2))

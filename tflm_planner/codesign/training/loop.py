@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from tflm_planner.codesign.framework import tensorflow
+from tflm_planner.codesign.framework import array_of, compiled, gradients, keras
 from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.trainable import Trainable
@@ -125,33 +125,48 @@ class _Training:
     """The state of a run: the network, and the momentum of each trained variable."""
 
     def __init__(self, network: Trainable, recipe: Recipe) -> None:
-        tf = tensorflow()
         self.network, self._recipe = network, recipe
-        self.momenta: dict[str, Any] = {
-            name: tf.Variable(tf.zeros_like(variable)) for name, variable in network.trained.items()
-        }
-        self.step = tf.function(self._step, reduce_retracing=True)
+        self.momenta = momenta(network)
+        self.step = compiled(self._step)
 
     def _step(self, images: Any, targets: Any, taught: Any, rate: Any) -> Any:
         """Train on one batch and return its loss. targets: probabilities of classes. taught: a
         teacher's scores."""
-        tf, recipe, network = tensorflow(), self._recipe, self.network
-        variables = list(network.trained.values())
-        with tf.GradientTape() as tape:
-            scores, moments = network.scores(images, training=True)
-            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, scores))
-            if recipe.distilling:
-                warm = recipe.temperature
-                soft = tf.nn.softmax(taught / warm)
-                distance = tf.nn.softmax_cross_entropy_with_logits(soft, scores / warm)
-                taught_loss = warm**2 * tf.reduce_mean(distance)
-                loss = (1 - recipe.distilling) * loss + recipe.distilling * taught_loss
-        gradients = dict(zip(network.trained, tape.gradient(loss, variables), strict=True))
-        descend(network, self.momenta, gradients, recipe, rate)
-        for name, value in moments.items():
+        ops, recipe, network = keras().ops, self._recipe, self.network
+        moments: dict[str, Any] = {}
+
+        def loss() -> Any:
+            scores, found = network.scores(images, training=True)
+            moments.update(found)
+            distance = mean_cross_entropy(targets, scores)
+            if not recipe.distilling:
+                return distance
+            warm = recipe.temperature
+            taught_distance = mean_cross_entropy(ops.softmax(taught / warm), scores / warm)
+            return (1 - recipe.distilling) * distance + recipe.distilling * (
+                warm**2 * taught_distance
+            )
+
+        value, found = gradients(loss, list(network.trained.values()))
+        descend(network, self.momenta, dict(zip(network.trained, found, strict=True)), recipe, rate)
+        for name, moment in moments.items():
             moving = network.numbers[name]
-            moving.assign(_STATISTICS * moving + (1 - _STATISTICS) * value)
-        return loss
+            moving.assign(_STATISTICS * moving + (1 - _STATISTICS) * ops.stop_gradient(moment))
+        return value
+
+
+def momenta(network: Trainable) -> dict[str, Any]:
+    """A variable of zeros for each trained variable."""
+    return {
+        name: keras().Variable(np.zeros(variable.shape, np.float32), trainable=False)
+        for name, variable in network.trained.items()
+    }
+
+
+def mean_cross_entropy(targets: Any, scores: Any) -> Any:
+    """The mean cross entropy of scores with probabilities of classes."""
+    ops = keras().ops
+    return ops.mean(ops.categorical_crossentropy(targets, scores, from_logits=True))
 
 
 def descend(
@@ -167,7 +182,7 @@ def descend(
         if name.endswith("kernel"):
             gradient = gradient + recipe.decay * variable
         momentum.assign(recipe.momentum * momentum + gradient)
-        variable.assign_sub(rate * (gradient + recipe.momentum * momentum))
+        variable.assign(variable - rate * (gradient + recipe.momentum * momentum))
 
 
 def learning_rate(recipe: Recipe, images: int, epoch: int, batch: int) -> float:
@@ -189,12 +204,13 @@ def _train_epoch(
     teacher: Teacher | None,
     seldom: Seldom,
 ) -> float:
-    tf = tensorflow()
+    tensor = keras().ops.convert_to_tensor
     losses: list[float] = []
     for number, (images, targets) in enumerate(batches(data, recipe, epoch)):
         taught = np.zeros_like(targets) if teacher is None else teacher(images)
-        rate = tf.constant(learning_rate(recipe, len(data.images), epoch, number), tf.float32)
-        losses.append(float(state.step(images, targets, taught, rate)))
+        rate = np.float32(learning_rate(recipe, len(data.images), epoch, number))
+        given = (tensor(array) for array in (images, targets, taught, rate))
+        losses.append(float(state.step(*given)))
         seldom.say(batches_done(recipe, epoch, len(data.images), losses))
     return float(np.mean(losses))
 
@@ -287,7 +303,7 @@ def _keep(state: _Training, history: Sequence[Epoch], recipe: Recipe, files: Run
         arrays: dict[str, Any] = {
             f"number/{name}": values for name, values in state.network.state().items()
         }
-        arrays |= {f"momentum/{name}": v.numpy() for name, v in state.momenta.items()}
+        arrays |= {f"momentum/{name}": array_of(v) for name, v in state.momenta.items()}
         archive = io.BytesIO()
         np.savez(archive, about=np.array(json.dumps(about)), **arrays)
         contents[files.checkpoint] = archive.getvalue()

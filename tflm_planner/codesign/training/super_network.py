@@ -17,11 +17,17 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
-from tflm_planner.codesign.framework import tensorflow
+from tflm_planner.codesign.framework import (
+    Tensor,
+    array_of,
+    gradients,
+    keras,
+    without_gradients,
+)
 from tflm_planner.codesign.joint.space import Genes, SearchSpace
 from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data_set import DataSet
-from tflm_planner.codesign.training.forward import TfTensor, forward
+from tflm_planner.codesign.training.forward import forward
 from tflm_planner.codesign.training.images import resize
 from tflm_planner.codesign.training.loop import (
     Recipe,
@@ -29,6 +35,8 @@ from tflm_planner.codesign.training.loop import (
     batches_done,
     descend,
     learning_rate,
+    mean_cross_entropy,
+    momenta,
     train,
 )
 from tflm_planner.codesign.training.trainable import (
@@ -66,7 +74,7 @@ class SuperNetwork:
         self.whole = untrained(largest, seed)
         self._by_side: dict[int, Array] = {}
 
-    def scores(self, genes: Genes, images: TfTensor) -> tuple[TfTensor, dict[str, TfTensor]]:
+    def scores(self, genes: Genes, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Scores of a member, normalised by the batch, and the batch's mean and variance at each
         normalisation. images: in the member's resolution."""
         part = _Part(self, genes, None)
@@ -78,15 +86,19 @@ class SuperNetwork:
         side = self.space.decode(genes).resolution
         if side not in self._by_side:
             self._by_side[side] = resize(self._images, side)
-        _, moments = self.scores(genes, tensorflow().constant(self._by_side[side]))
-        return {name: value.numpy() for name, value in moments.items()}
+        ops = keras().ops
+        with without_gradients():
+            _, moments = self.scores(genes, ops.convert_to_tensor(self._by_side[side]))
+        return {name: array_of(value) for name, value in moments.items()}
 
     def accuracy(self, genes: Genes, images: Array, labels: Array) -> float:
         """The accuracy of a member on images of any size."""
         part = _Part(self, genes, self.statistics(genes))
         small = resize(images, self.space.decode(genes).resolution)
-        scores = forward(part.chain, part, tensorflow().constant(small)).numpy()
-        return float((scores.argmax(axis=1) == labels).mean())
+        ops = keras().ops
+        with without_gradients():
+            scores = forward(part.chain, part, ops.convert_to_tensor(small))
+        return float((array_of(scores).argmax(axis=1) == labels).mean())
 
     def member(self, genes: Genes) -> Trainable:
         """A member with a copy of its weights, to be trained further."""
@@ -98,7 +110,7 @@ class SuperNetwork:
             if kind in ("mean", "variance"):
                 numbers[name] = statistics[name]
             else:
-                numbers[name] = np.asarray(part.slice(name))
+                numbers[name] = array_of(part.slice(name))
         return Trainable(part.chain, numbers, ())
 
     def sort_channels(self) -> None:
@@ -119,9 +131,8 @@ def train_super_network(
     )
     train(network.whole, whole, recipe.largest, say=lambda words: say(f"largest, {words}"))
     network.sort_channels()
-    tf = tensorflow()
     random = np.random.default_rng(recipe.elastic.seed)
-    momenta = {n: tf.Variable(tf.zeros_like(v)) for n, v in network.whole.trained.items()}
+    velocities = momenta(network.whole)
     for epoch in range(recipe.elastic.epochs):
         losses: list[float] = []
         seldom = Seldom(lambda words: say(f"with parts, {words}"))
@@ -129,7 +140,9 @@ def train_super_network(
             rate = learning_rate(recipe.elastic, len(data.images), epoch, number)
             drawn = [network.space.random(random) for _ in range(recipe.parts)]
             members = [network.space.largest, network.space.smallest, *drawn]
-            losses.append(_step(network, members, images, targets, rate, recipe.elastic, momenta))
+            losses.append(
+                _step(network, members, images, targets, rate, recipe.elastic, velocities)
+            )
             seldom.say(batches_done(recipe.elastic, epoch, len(data.images), losses))
         say(f"with parts, epoch {epoch + 1} of {recipe.elastic.epochs}: loss {np.mean(losses):.3f}")
 
@@ -141,24 +154,26 @@ def _step(
     targets: Array,
     rate: float,
     recipe: Recipe,
-    momenta: dict[str, Any],
+    velocities: dict[str, Any],
 ) -> float:
     """Make one step with the mean gradient of several members. Returns the mean loss."""
-    tf, trained = tensorflow(), network.whole.trained
+    ops, trained = keras().ops, network.whole.trained
     total = 0.0
     sums: dict[str, Any] = {}
     for genes in members:
-        small = tf.constant(resize(images, network.space.decode(genes).resolution))
-        with tf.GradientTape() as tape:
+        small = ops.convert_to_tensor(resize(images, network.space.decode(genes).resolution))
+
+        def loss(genes: Genes = genes, small: Tensor = small) -> Tensor:
             scores, _ = network.scores(genes, small)
-            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, scores))
-        gradients = tape.gradient(loss, list(trained.values()))
-        for name, gradient in zip(trained, gradients, strict=True):
+            return mean_cross_entropy(ops.convert_to_tensor(targets), scores)
+
+        value, found = gradients(loss, list(trained.values()))
+        for name, gradient in zip(trained, found, strict=True):
             if gradient is not None:  # None for variables that the member lacks
-                dense = tf.convert_to_tensor(gradient) / len(members)
+                dense = ops.convert_to_tensor(gradient) / len(members)
                 sums[name] = dense if name not in sums else sums[name] + dense
-        total += float(loss) / len(members)
-    descend(network.whole, momenta, sums, recipe, rate)
+        total += float(value) / len(members)
+    descend(network.whole, velocities, sums, recipe, rate)
     return total
 
 
@@ -171,7 +186,7 @@ class _Part:
     ) -> None:
         member = network.space.decode(genes)
         self.chain: Chain = member.chain()
-        self.moments: dict[str, TfTensor] = {}
+        self.moments: dict[str, Tensor] = {}
         self._places, self._numbers = member.places(), network.whole.numbers
         self._statistics = statistics
 
@@ -184,7 +199,7 @@ class _Part:
         for place, of_whole in enumerate(self._places):
             yield from (f"{place}.{role}" for role in by_place.get(str(of_whole), ()))
 
-    def slice(self, name: str) -> TfTensor:
+    def slice(self, name: str) -> Tensor:
         """The member's slice of a variable of the largest network, by its name in the member."""
         place, _, role = name.partition(".")
         value = self._numbers[f"{self._places[int(place)]}.{role}"]
@@ -201,27 +216,30 @@ class _Part:
             : layer.channels_out,
         ]
 
-    def get(self, name: str) -> TfTensor | None:
+    def get(self, name: str) -> Tensor | None:
         """See `PassNumbers`."""
         place, _, role = name.partition(".")
         has = f"{self._places[int(place)]}.{role}" in self._numbers
         return self.slice(name) if has else None
 
-    def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
+    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """See `PassNumbers`."""
         gamma = self.get(f"{name}.gamma")
         if gamma is None:
             return None
-        tf = tensorflow()
+        ops = keras().ops
         if self._statistics is None:
-            mean, variance = tf.nn.moments(x, tuple(range(len(x.shape) - 1)))
+            mean, variance = ops.moments(x, tuple(range(len(x.shape) - 1)))
             self.moments[f"{name}.mean"], self.moments[f"{name}.variance"] = mean, variance
         else:
-            mean, variance = self._statistics[f"{name}.mean"], self._statistics[f"{name}.variance"]
-        scale = gamma * tf.math.rsqrt(variance + EPSILON)
+            mean, variance = (
+                ops.convert_to_tensor(self._statistics[f"{name}.{kind}"])
+                for kind in ("mean", "variance")
+            )
+        scale = gamma * ops.rsqrt(variance + EPSILON)
         return scale, self.slice(f"{name}.beta") - mean * scale
 
-    def seen(self, x: TfTensor) -> TfTensor:
+    def seen(self, x: Tensor) -> Tensor:
         """See `PassNumbers`."""
         return x
 

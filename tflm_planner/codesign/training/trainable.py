@@ -1,4 +1,4 @@
-"""A chain with TensorFlow variables that can be trained and turned into a `Network`.
+"""A chain with variables that can be trained and turned into a `Network`.
 
     chain, norms --Trainable--> variables --scores--> loss      normalised by the batch's moments
                                   |  moving means, variances   used by inference
@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
-from tflm_planner.codesign.framework import tensorflow
+from tflm_planner.codesign.framework import (
+    Tensor,
+    array_of,
+    keras,
+    rounded,
+    without_gradients,
+)
 from tflm_planner.codesign.networks.ranges import LEAST_RANGE, ValueRange
 from tflm_planner.codesign.networks.weights import (
     Array,
@@ -27,7 +33,7 @@ from tflm_planner.codesign.networks.weights import (
     Norms,
     draw,
 )
-from tflm_planner.codesign.training.forward import TfTensor, forward
+from tflm_planner.codesign.training.forward import forward
 from tflm_planner.codesign.training.images import Images
 
 EPSILON = 1e-3
@@ -40,30 +46,30 @@ class Trainable:
     rounded as in int8; else None."""
 
     def __init__(self, chain: Chain, numbers: Mapping[str, Array], fixed: Collection[str]) -> None:
-        tf = tensorflow()
         self.chain = chain
         self.rounding: tuple[ValueRange, ...] | None = None
         self.numbers: dict[str, Any] = {
-            name: tf.Variable(values.astype(np.float32), name=name.replace(".", "_"))
+            name: keras().Variable(values.astype(np.float32), name=name.replace(".", "_"))
             for name, values in numbers.items()
         }
         self.trained: dict[str, Any] = {
             name: variable for name, variable in self.numbers.items() if not _is_fixed(name, fixed)
         }
 
-    def scores(self, images: TfTensor, *, training: bool) -> tuple[TfTensor, dict[str, TfTensor]]:
+    def scores(self, images: Tensor, *, training: bool) -> tuple[Tensor, dict[str, Tensor]]:
         """Scores of images, and in training the batch's mean and variance at each normalisation."""
         passing = _Pass(self, training=training)
         return forward(self.chain, passing, images), passing.moments
 
     def predict(self, images: Images, batch: int = 256) -> Array:
         """Scores of many images, as in inference."""
-        tf = tensorflow()
-        parts = [
-            self.scores(tf.constant(images[k : k + batch]), training=False)[0].numpy()
-            for k in range(0, len(images), batch)
-        ]
-        return np.concatenate(parts)
+        ops = keras().ops
+        with without_gradients():
+            parts = [
+                self.scores(ops.convert_to_tensor(images[k : k + batch]), training=False)[0]
+                for k in range(0, len(images), batch)
+            ]
+            return np.concatenate([array_of(part) for part in parts])
 
     def accuracy(self, images: Images, labels: Array) -> float:
         """The share of labels, of images or of cells, whose class has the largest score."""
@@ -71,7 +77,7 @@ class Trainable:
 
     def state(self) -> dict[str, Array]:
         """The values of all variables, by name."""
-        return {name: variable.numpy() for name, variable in self.numbers.items()}
+        return {name: array_of(variable) for name, variable in self.numbers.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Set all variables to these values."""
@@ -156,16 +162,16 @@ class _Pass:
         self._numbers, self._training = of.numbers, training
         self._ranges: Sequence[ValueRange] | None = of.rounding
         self._seen = 0
-        self.moments: dict[str, TfTensor] = {}
+        self.moments: dict[str, Tensor] = {}
 
-    def get(self, name: str) -> TfTensor | None:
+    def get(self, name: str) -> Tensor | None:
         """See `PassNumbers`."""
         value = self._numbers.get(name)
         if value is None or self._ranges is None or not name.endswith("kernel"):
             return value
         return rounded_weights(value)
 
-    def norm(self, name: str, x: TfTensor) -> tuple[TfTensor, TfTensor] | None:
+    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """See `PassNumbers`."""
         if f"{name}.scale" in self._numbers:  # the network is folded
             scale, shift = self._numbers[f"{name}.scale"], self._numbers[f"{name}.shift"]
@@ -174,15 +180,15 @@ class _Pass:
             return scale, shift  # those of a skip fold into a kernel that int8 holds exactly
         if f"{name}.gamma" not in self._numbers:
             return None
-        tf = tensorflow()
+        ops = keras().ops
         mean, variance = self._numbers[f"{name}.mean"], self._numbers[f"{name}.variance"]
         if self._training:
-            mean, variance = tf.nn.moments(x, tuple(range(len(x.shape) - 1)))
+            mean, variance = ops.moments(x, tuple(range(len(x.shape) - 1)))
             self.moments[f"{name}.mean"], self.moments[f"{name}.variance"] = mean, variance
-        scale = self._numbers[f"{name}.gamma"] * tf.math.rsqrt(variance + EPSILON)
+        scale = self._numbers[f"{name}.gamma"] * ops.rsqrt(variance + EPSILON)
         return scale, self._numbers[f"{name}.beta"] - mean * scale
 
-    def seen(self, x: TfTensor) -> TfTensor:
+    def seen(self, x: Tensor) -> Tensor:
         """See `PassNumbers`."""
         if self._ranges is None:
             return x
@@ -190,29 +196,29 @@ class _Pass:
         self._seen += 1
         low = (-128 - found.zero_point) * found.scale
         high = (127 - found.zero_point) * found.scale
-        return tensorflow().quantization.fake_quant_with_min_max_args(x, low, high)
+        return rounded(x, low, high)
 
 
-def rounded_weights(kernel: TfTensor) -> TfTensor:
+def rounded_weights(kernel: Tensor) -> Tensor:
     """A kernel rounded as in int8, with a scale for each output channel. The gradient ignores the
     rounding."""
-    tf = tensorflow()
+    ops = keras().ops
     axes = tuple(range(len(kernel.shape) - 1))
-    scale = tf.maximum(tf.reduce_max(tf.abs(tf.stop_gradient(kernel)), axes), LEAST_RANGE) / 127
-    rounded = tf.round(kernel / scale) * scale
-    return kernel + tf.stop_gradient(rounded - kernel)
+    scale = ops.maximum(ops.max(ops.abs(ops.stop_gradient(kernel)), axes), LEAST_RANGE) / 127
+    rounded = ops.round(kernel / scale) * scale
+    return kernel + ops.stop_gradient(rounded - kernel)
 
 
-def rounded_factors(values: TfTensor) -> TfTensor:
+def rounded_factors(values: Tensor) -> Tensor:
     """The factors or addends of a norm layer rounded as in int8, with one scale and a zero point.
     The gradient ignores the rounding."""
-    tf = tensorflow()
-    found = tf.stop_gradient(values)
-    low, high = (tf.minimum(tf.reduce_min(found), 0.0), tf.maximum(tf.reduce_max(found), 0.0))
-    scale = tf.maximum(high - low, LEAST_RANGE) / 255
-    zero_point = tf.round(-128 - low / scale)
-    steps = tf.clip_by_value(tf.round(found / scale) + zero_point, -128.0, 127.0)
-    return values + tf.stop_gradient((steps - zero_point) * scale - found)
+    ops = keras().ops
+    found = ops.stop_gradient(values)
+    low, high = (ops.minimum(ops.min(found), 0.0), ops.maximum(ops.max(found), 0.0))
+    scale = ops.maximum(high - low, LEAST_RANGE) / 255
+    zero_point = ops.round(-128 - low / scale)
+    steps = ops.clip(ops.round(found / scale) + zero_point, -128.0, 127.0)
+    return values + ops.stop_gradient((steps - zero_point) * scale - found)
 
 
 def _layer_weights(state: Mapping[str, Array], place: int) -> LayerWeights:
