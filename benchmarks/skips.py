@@ -3,12 +3,15 @@ DERO's, and with skips that vanish, trained on real digits, at equal width and a
 
     python benchmarks/skips.py [--family resnet] [--side 20] [--width 8] [--layers 14] [--epochs 6]
                                [--seeds 3] [--data mnist5k] [--tiles] [--keep FILE]
+                               [--rows 4] [--workers 1]
 
 Prints a table in Markdown ([docs/training.md](../docs/training.md)). Arenas are planned, on a
 Cortex-M4 with CMSIS-NN; at equal arena a variant is as wide (to two channels) as the arena of
 the original, or of DERO's, allows. The width of a DenseNet (`--family densenet`) is its growth, to
 one channel; it has a growth of 6 and 22 layers where nothing else is asked for. `--tiles` adds the
 arena in tiles. `--keep` appends each training to a file, and what that has is not trained again.
+`--rows` makes the first rows alone, `--workers` trains as many at once, each in a process of its
+own (one GPU serves several). `KERAS_BACKEND=torch` trains on PyTorch.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from tflm_planner.codesign.chains.chain import Chain
@@ -177,11 +182,40 @@ class Networks:
         return planned_memory(self.made(name, width)[0], TARGET, permission).arena
 
 
-def score(
-    networks: Networks, name: str, width: int, data: DataSet, recipe: Recipe
-) -> dict[str, float]:
+@dataclass(frozen=True)
+class Training:
+    """One training of a variant. data: the name of its images."""
+
+    networks: Networks
+    name: str
+    width: int
+    data: str
+    recipe: Recipe
+
+    @property
+    def key(self) -> str:
+        """What its figures are kept under."""
+        family, shape = self.networks.family, self.networks.shape
+        what = (self.name, shape, self.width, self.data, self.recipe)
+        return repr(what if family == "resnet" else (family, *what))
+
+
+@cache
+def images(name: str, side: int) -> DataSet:
+    """Images that are read once in each process."""
+    return load_data(name, side)
+
+
+def score(training: Training) -> dict[str, float]:
     """Accuracies of one training, and the processor time that it took."""
     began = time.process_time()
+    networks, name, width, recipe = (
+        training.networks,
+        training.name,
+        training.width,
+        training.recipe,
+    )
+    data = images(training.data, networks.shape.side)
     trainable = networks.trainable(name, width, recipe.seed)
     teacher = None
     if name in TAUGHT:
@@ -224,14 +258,25 @@ class Kept:
         if file is not None and file.is_file():
             self.scores = dict(json.loads(text) for text in file.read_text().splitlines())
 
-    def get(self, key: str, make: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """The figures of a training, which is done if it is not kept."""
-        if key not in self.scores:
-            self.scores[key] = make()
-            if self._file is not None:
-                with self._file.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps((key, self.scores[key])) + "\n")
-        return self.scores[key]
+    def add(self, key: str, scores: dict[str, float]) -> None:
+        """Keep the figures of a training."""
+        self.scores[key] = scores
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps((key, scores)) + "\n")
+
+
+def train_all(trainings: list[Training], kept: Kept, workers: int) -> None:
+    """Do all trainings that are not kept yet, `workers` at once."""
+    missing = [training for training in trainings if training.key not in kept.scores]
+    if workers == 1:
+        for training in missing:
+            kept.add(training.key, score(training))
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        running = {pool.submit(score, training): training for training in missing}
+        for done in as_completed(running):
+            kept.add(running[done].key, done.result())
 
 
 def main() -> None:
@@ -241,25 +286,29 @@ def main() -> None:
     for option, number in (("side", 20), ("width", 0), ("layers", 0), ("epochs", 6), ("seeds", 3)):
         parser.add_argument(f"--{option}", type=int, default=number)
     parser.add_argument("--data", default="mnist5k")
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--tiles", action="store_true")
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     family, kept = FAMILIES[given.family], Kept(given.keep)
-    data = load_data(given.data, given.side)
+    data = images(given.data, given.side)
     layers = given.layers or family.layers
     shape = Shape(given.side, data.images.shape[3], layers, data.classes)
     networks = Networks(given.family, shape)
-    for name, beside in family.rows:
+    recipes = [Recipe(epochs=given.epochs, shift=1, seed=seed) for seed in range(given.seeds)]
+    rows: list[list[Training]] = []
+    for name, beside in family.rows[: given.rows]:
         width = given.width or family.width
         if beside:
             width = networks.width_within(name, networks.memory(beside, width))
-        scores: list[dict[str, float]] = []
-        for seed in range(given.seeds):
-            recipe = Recipe(epochs=given.epochs, shift=1, seed=seed)
-            what = (name, shape, width, given.data, recipe)
-            key = repr(what if given.family == "resnet" else (given.family, *what))
-            scores.append(kept.get(key, partial(score, networks, name, width, data, recipe)))
-        print(line(networks, name, width, scores, tiles=given.tiles), flush=True)
+        rows.append([Training(networks, name, width, given.data, recipe) for recipe in recipes])
+    if given.workers > 1:
+        train_all([training for row in rows for training in row], kept, given.workers)
+    for row in rows:
+        train_all(row, kept, 1)
+        scores = [kept.scores[training.key] for training in row]
+        print(line(networks, row[0].name, row[0].width, scores, tiles=given.tiles), flush=True)
     print(f"processor time: {sum(s['seconds'] for s in kept.scores.values()):.0f} s")
 
 
