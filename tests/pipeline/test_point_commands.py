@@ -98,3 +98,16 @@ def test_rows_are_streamed_for_a_target_file_too(
     )
     (line,) = [line for line in done.out.splitlines() if "stream-input" in line]
     assert line.endswith(f"--target {path}{tail}")
+
+
+@pytest.mark.parametrize("words", [("--tflm", "2025-06"), ("--tflm=2025-06",)])
+def test_rows_are_streamed_for_the_same_tflm(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.tflite"
+    done = Run(["plan", CNN, out, "--search", "none", "--no-verify", *words], capsys)
+    (line,) = [line for line in done.out.splitlines() if "stream-input" in line]
+    assert line.endswith("--tflm 2025-06")
+    parts = [tmp_path / name for name in ("front.tflite", "back.tflite")]
+    wanted = ["stream-input", CNN, *parts, "--search", "none", "--no-verify", *words, "--json"]
+    assert Run(wanted, capsys).code == 0

@@ -21,9 +21,11 @@ from tflm_planner.cli.shared import (
     Seed,
     Source,
     TargetName,
+    Tflm,
     Verbose,
     WorkerCount,
     allowed_operators,
+    at_tflm,
     exit_on_errors,
     ops_needs,
     print_json,
@@ -56,6 +58,7 @@ class StreamInputArguments:
         None
     )
     target: TargetName = defaults.TARGET
+    tflm: Tflm = None
     time_limit: Annotated[
         float | None,
         typer.Option(help=TIME_LIMIT_HELP),
@@ -105,7 +108,8 @@ class StreamInputArguments:
 
         refuse_without_effect(self.needs())
         refuse_silence()
-        target = api.load_target(self.target, lean=self.firmware == "lean")
+        named = api.load_target(self.target, lean=self.firmware == "lean")
+        target = at_tflm(named, self.tflm)
         memory = api.MemoryOptions(
             time_limit=self.time_limit, seed=self.seed, kernels=api.kernels_of(target)
         )

@@ -67,7 +67,9 @@ def same_command(options: PlanOptions, source: str, *words: str) -> str:
 def stream_command(options: PlanOptions, source: str) -> str:
     """The command line that splits the model for rows from a camera."""
     words = ["tflm-plan", "stream-input", source, "front.tflite", "back.tflite"]
-    return shlex.join([*words, "--target", options.target.word])
+    given = options.command
+    of_firmware = given[given.index("--tflm") :][:2] if "--tflm" in given else ()
+    return shlex.join([*words, "--target", options.target.word, *of_firmware])
 
 
 def words_for_ends(options: PlanOptions) -> tuple[str, ...]:
