@@ -124,15 +124,15 @@ def test_operators_of_one_form_have_one_offer() -> None:
     model, kernels = read_model(pointwise_chain()), options().kernels
     memo = OfferMemo(kernels)
     first, second, third, pool = model.main.ops
-    offers = memo.of(model, second, rows=True)
-    assert memo.of(model, third, rows=True) is offers
+    offers = memo.of(second, rows=True)
+    assert memo.of(third, rows=True) is offers
     assert offers is not None and offers.freed is not None
     assert len(offers.offers) > 1
-    assert memo.of(model, first, rows=True) is not offers
-    assert memo.of(model, second, rows=False) != offers
+    assert memo.of(first, rows=True) is not offers
+    assert memo.of(second, rows=False) != offers
     for op in (first, second, third):
-        assert memo.of(model, op, rows=True) == OfferMemo(kernels).of(model, op, rows=True)
-    assert memo.of(model, pool, rows=True) is None
+        assert memo.of(op, rows=True) == OfferMemo(kernels).of(op, rows=True)
+    assert memo.of(pool, rows=True) is None
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -114,7 +114,7 @@ def test_rows_are_a_batch_between_reshapes() -> None:
 def test_asking_changes_nothing() -> None:
     model = read_model(chain())
     before = write_model(model)
-    made = spell(model, model.main.ops[1], Spelling(1, "rows", 12))
+    made = spell(model.main.ops[1], Spelling(1, "rows", 12))
     assert made.outputs[0].shape == (2, 1, 12, 5)
     assert write_model(model) == before
 
@@ -137,7 +137,7 @@ def test_asking_changes_nothing() -> None:
 def test_refusals_say_why(shape: Shape, pixels: int, reason: Unspellable) -> None:
     model = read_model(model_of(shape))
     with pytest.raises(SpellingRefusedError) as refused:
-        spell(model, model.main.ops[0], Spelling(0, "rows", pixels))
+        spell(model.main.ops[0], Spelling(0, "rows", pixels))
     assert refused.value.reason is reason
     before = write_model(model)
     (result,) = Respell([Spelling(0, "rows", pixels)]).rewrite(model)
@@ -159,8 +159,8 @@ def test_what_each_library_gains() -> None:
     no kernel for strides, and takes the general one for both."""
     model = read_model(model_of(Shape("conv", 8, 8, 32, 16)))
     op = model.main.ops[0]
-    rows = spell(model, op, Spelling(0, "rows", 4))
-    dilated = spell(model, op, Spelling(0, "dilated"))
+    rows = spell(op, Spelling(0, "rows", 4))
+    dilated = spell(op, Spelling(0, "dilated"))
 
     def least(build: object) -> list[list[int]]:
         return [[t.low for t in input_overlap_contract(o, build)] for o in (op, rows, dilated)]  # type: ignore[arg-type]

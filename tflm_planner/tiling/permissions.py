@@ -12,7 +12,7 @@ more permission is never worse. This module must not know how candidates are mad
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.allocators import compiling
@@ -23,6 +23,7 @@ from tflm_planner.support.units import align_up
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.tiling.anticipation import promises_more, search_anticipating
 from tflm_planner.tiling.search import (
     Tiling,
     TilingOptions,
@@ -121,6 +122,11 @@ def _search_twice(
     share = options.search_budget.same_firmware_time_share
     part = PartOfStop(stop, share) if allows_new else stop
     first = search_tiles(data, restricted, on_progress, workers, part)
+    if promises_more(first, restricted, workers):
+        on_progress("looking for tiles as if operators were spelled in their freest way")
+        with suppress(StoppedError):
+            again = search_anticipating(data, restricted, on_progress, workers)
+            first = _united(first, again, restricted, first.trials).result
     if not allows_new:
         return PermissionResults(first.best, first)
     on_progress("looking for tiles and loops of all operators that are permitted")

@@ -91,8 +91,21 @@ class SegmentSearch:
         )
         return TilingResult(self._models.best, front, evaluated, slower, trials)
 
+    @property
+    def front(self) -> list[Candidate]:
+        """The candidates of the Pareto front so far, the smallest first."""
+        return [candidate for candidate, _ in self._models.front()]
+
     def run(self, on_progress: Progress = silent) -> None:
         """Search until nothing is left to evaluate. Raises StoppedError."""
+        self.run_modes(on_progress)
+        refinements = Refinements(self._models, self._options, self._order)
+        for step, done in refinements.steps():
+            step()
+            self._tell(on_progress, done)
+
+    def run_modes(self, on_progress: Progress = silent) -> None:
+        """Search without refinements. Raises StoppedError."""
         modes = self._modes()
         self._modes_left = len(modes)
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
@@ -113,10 +126,6 @@ class SegmentSearch:
                 self._retry_with_unbound_views()
             if mode == modes[0]:
                 self._evaluate_hotspots(on_progress)
-        refinements = Refinements(self._models, self._options, self._order)
-        for step, done in refinements.steps():
-            step()
-            self._tell(on_progress, done)
 
     # --- modes, and the work of each ---
 

@@ -20,7 +20,7 @@ from itertools import chain
 
 from tflm_planner.cost import cost_of
 from tflm_planner.memory.problem import UNBOUNDED
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Op
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels import adds_pixels_alike
 from tflm_planner.tflm.kernels.forms import operator_form
@@ -70,9 +70,9 @@ class OfferMemo:
         self._kernels = kernels
         self._known: dict[Hashable, FormOffers | None] = {}
 
-    def of(self, model: Model, op: Op, *, rows: bool) -> FormOffers | None:
-        """The offers for an operator of the main graph; None if it has no other spelling. rows:
-        whether spellings in rows are permitted."""
+    def of(self, op: Op, *, rows: bool) -> FormOffers | None:
+        """The offers for an operator; None if it has no other spelling. rows: whether spellings in
+        rows are permitted."""
         if op.kind != SPELLABLE:
             return None
         scales = (len(t.quantization.scales) for t in op.operands())
@@ -84,7 +84,7 @@ class OfferMemo:
                 self._known[key] = None
                 return None
             divisors = _rows_of(pixels) if rows else ()
-            self._known[key] = _make_offers(model, op, self._kernels, divisors)
+            self._known[key] = _make_offers(op, self._kernels, divisors)
         return self._known[key]
 
 
@@ -110,9 +110,9 @@ def _rows_of(pixels: int) -> Sequence[int]:
     return [n for n in range(1, pixels // 2 + 1) if pixels % n == 0]
 
 
-def _make_offers(model: Model, op: Op, kernels: TargetKernels, rows: Sequence[int]) -> FormOffers:
+def _make_offers(op: Op, kernels: TargetKernels, rows: Sequence[int]) -> FormOffers:
     spellings = chain((Spelling(0, "rows", n) for n in rows), (Spelling(0, "dilated"),))
-    drafts = [(spelling, spell(model, op, spelling)) for spelling in spellings]  # freest first
+    drafts = [(spelling, spell(op, spelling)) for spelling in spellings]  # freest first
     as_it_is = min(_lows(op, kernels), default=UNBOUNDED)
     freed = min(_lows(drafts[0][1], kernels), default=UNBOUNDED)
     if freed >= as_it_is:

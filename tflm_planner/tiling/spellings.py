@@ -78,7 +78,7 @@ class SpellingChoice:
         rows: bool = True,
         memo: OfferMemo | None = None,
     ) -> None:
-        offers_of = partial((memo or OfferMemo(kernels)).of, model, rows=rows)
+        offers_of = partial((memo or OfferMemo(kernels)).of, rows=rows)
         gaining = list(_pointwise(model, timeline, problem, offers_of))
         freed = tuple(Overlap(*p.pair, p.freed, UNBOUNDED) for p in gaining)
         self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))

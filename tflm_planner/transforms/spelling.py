@@ -98,10 +98,12 @@ class Respell:
         return apply_regions(model, self.spellings, write)
 
 
-def spell(model: Model, op: Op, spelling: Spelling) -> Op:
-    """The operator of the main graph in that spelling, with its own tensors, so that the properties
-    of its kernel can be computed. The model is not changed. Raises SpellingRefusedError."""
-    return _SpellingWriter(model, model.main, op, spelling).write()
+def spell(op: Op, spelling: Spelling) -> Op:
+    """The operator in that spelling, with its own tensors and of no model, so that the properties
+    of its kernel can be computed. Raises SpellingRefusedError."""
+    nowhere = Graph("", [], [], [], [], None)
+    model = Model([nowhere], [], [op.outputs[0].buffer], [], [], [], None)
+    return _SpellingWriter(model, nowhere, op, spelling).write()
 
 
 def pixels_of(op: Op) -> int:

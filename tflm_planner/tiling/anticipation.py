@@ -1,0 +1,66 @@
+"""A second search of a large model, for tiles beside which other spellings pay.
+
+    tiles, as if operators were in their freest spelling --> the front of promises
+    the same models with true spellings --> neighbours, more effort --> tilings
+
+The first search tries spellings in its best models at the end, because they take a dozen plans
+each. Where they would pay most, it has no such models by then: around a convolution that cannot
+overlap its operand, tiles seem to be worth more than they are. It must not know which operators are
+permitted.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from tflm_planner.support.progress import Progress
+from tflm_planner.tiling.budget import WorkBudget
+from tflm_planner.tiling.evaluate.workers import Workers
+from tflm_planner.tiling.freest_spellings import FreestOverlaps
+from tflm_planner.tiling.model_evaluations import ModelEvaluations
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.refinements import Refinements
+from tflm_planner.tiling.segment_search import SegmentSearch
+from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
+
+
+def promises_more(found: TilingResult, options: TilingOptions, workers: Workers) -> bool:
+    """Whether the model is to be searched again. found: the result of a search of segments."""
+    budget, ops = options.search_budget, workers.evaluator.model.main.ops
+    if options.method != "regions" or len(ops) <= budget.anticipating_operators:
+        return False
+    untiled = max(t.bytes for t in (found.best, *found.front))
+    gain = untiled - min(t.bytes for t in (found.best, *found.front))
+    pays = gain * budget.anticipating_least_gain >= untiled
+    return pays and _freest(options, workers).frees(ops)
+
+
+def search_anticipating(
+    data: bytes, options: TilingOptions, on_progress: Progress, workers: Workers
+) -> TilingResult:
+    """The tilings of the second search. workers: those of the first one. Raises StoppedError if it
+    is stopped."""
+    freest = replace(options, input_overlaps_of=_freest(options, workers))
+    with closing(Workers(data, freest)) as others:
+        others.stop = workers.stop
+        promising = SegmentSearch(freest, others)
+        promising.run_modes(on_progress)
+    limit = options.search_budget.search_work
+    work = WorkBudget(limit if options.work_limit is None else min(limit, options.work_limit))
+    order = workers.evaluator.order
+    models = ModelEvaluations(workers, options, len(order), work)
+    most = int(options.max_slowdown * models.original_instructions)
+    models.add([replace(c, respell=most) for c in promising.front], as_they_are=True)
+    refinements = Refinements(models, options, order)
+    refinements.evaluate_spellings()
+    refinements.evaluate_neighbours()
+    refinements.plan_with_care()
+    front = pareto_fronts(models.tilings)
+    return TilingResult(models.best, front, models.count, slower_front(front, models.slower), ())
+
+
+def _freest(options: TilingOptions, workers: Workers) -> FreestOverlaps:
+    """The overlaps with the spellings that may be used."""
+    used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())
+    return FreestOverlaps(options.kernels, options.dialect or options.allows("RESHAPE", used_kinds))
