@@ -258,6 +258,12 @@ class Kept:
         if file is not None and file.is_file():
             self.scores = dict(json.loads(text) for text in file.read_text().splitlines())
 
+    def get(self, key: str, make: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """The figures of a training, which is done if it is not kept."""
+        if key not in self.scores:
+            self.add(key, make())
+        return self.scores[key]
+
     def add(self, key: str, scores: dict[str, float]) -> None:
         """Keep the figures of a training."""
         self.scores[key] = scores
@@ -271,7 +277,7 @@ def train_all(trainings: list[Training], kept: Kept, workers: int) -> None:
     missing = [training for training in trainings if training.key not in kept.scores]
     if workers == 1:
         for training in missing:
-            kept.add(training.key, score(training))
+            kept.get(training.key, partial(score, training))
         return
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         running = {pool.submit(score, training): training for training in missing}

@@ -13,6 +13,7 @@ from tests.tiling.small_searches import options
 from tests.tiling.test_memo import pointwise_chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.liveness import no_input_overlaps
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling import permissions
@@ -80,6 +81,8 @@ def test_large_models_that_tiles_helped_are_searched_again() -> None:
         large = replace(limits.search_budget, anticipating_operators=120)
         assert not promises_more(found, replace(limits, search_budget=large), workers)
         assert not promises_more(found, replace(limits, method="motes"), workers)
+        apart = replace(limits, input_overlaps_of=no_input_overlaps)
+        assert not promises_more(found, apart, workers)
         dear = replace(limits.search_budget, anticipating_least_gain=1)
         assert not promises_more(found, replace(limits, search_budget=dear), workers)
     finally:

@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from tflm_planner.support.progress import Progress
+from tflm_planner.tflm.liveness import no_input_overlaps
 from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.freest_spellings import FreestOverlaps
@@ -29,6 +30,8 @@ def promises_more(found: TilingResult, options: TilingOptions, workers: Workers)
     """Whether the model is to be searched again. found: the result of a search of segments."""
     budget, ops = options.search_budget, workers.evaluator.model.main.ops
     if options.method != "regions" or len(ops) <= budget.anticipating_operators:
+        return False
+    if options.input_overlaps_of is no_input_overlaps:  # then no spelling permits any
         return False
     untiled = max(t.bytes for t in (found.best, *found.front))
     gain = untiled - min(t.bytes for t in (found.best, *found.front))
