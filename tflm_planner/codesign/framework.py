@@ -24,7 +24,7 @@ import numpy as np
 from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.support.errors import UsageError
 
-Tensor = Any
+FrameworkTensor = Any
 """A tensor of the framework in use."""
 Framework = Literal["tensorflow", "torch"]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -60,8 +60,8 @@ def tensorflow() -> Any:
 
 
 def gradients(
-    loss: Callable[[], Tensor], variables: Sequence[Any]
-) -> tuple[Tensor, list[Tensor | None]]:
+    loss: Callable[[], FrameworkTensor], variables: Sequence[Any]
+) -> tuple[FrameworkTensor, list[FrameworkTensor | None]]:
     """The value of `loss`, and its gradient by each variable; None for those it does not use."""
     values = [variable.value for variable in variables]
     if _framework() == "torch":
@@ -72,7 +72,7 @@ def gradients(
     return found, tape.gradient(found, values)
 
 
-def array_of(tensor: Tensor) -> Array:
+def array_of(tensor: FrameworkTensor) -> Array:
     """A tensor or variable as an array of its own. (Keras's own word warns that TensorFlow's
     variables do not know numpy 2.)"""
     tensor = getattr(tensor, "value", tensor)
@@ -86,7 +86,7 @@ def compiled(function: Function) -> Function:
     return tensorflow().function(function, reduce_retracing=True, autograph=False)
 
 
-def rounded(values: Tensor, low: float, high: float) -> Tensor:
+def rounded(values: FrameworkTensor, low: float, high: float) -> FrameworkTensor:
     """Values rounded to the nearest of 256 from `low` to `high`, as in int8. The gradient ignores
     the rounding, and is 0 outside.
 

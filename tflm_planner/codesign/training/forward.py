@@ -14,29 +14,29 @@ from typing import Protocol
 
 from tflm_planner.codesign.chains.chain import Chain, Layer, Step, projection, steps
 from tflm_planner.codesign.chains.reshaping import SkipOperator, reshaping
-from tflm_planner.codesign.framework import Tensor, keras
+from tflm_planner.codesign.framework import FrameworkTensor, keras
 from tflm_planner.codesign.networks.evaluate import padding, padding_of_window
 
 
 class PassNumbers(Protocol):
     """The numbers of one pass through a network."""
 
-    def get(self, name: str) -> Tensor | None:
+    def get(self, name: str) -> FrameworkTensor | None:
         """The weights of this name; None if there are none."""
         ...
 
-    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    def norm(self, name: str, x: FrameworkTensor) -> tuple[FrameworkTensor, FrameworkTensor] | None:
         """Factor and addend for each channel of `x`; None if there is no normalisation of this
         name."""
         ...
 
-    def seen(self, x: Tensor) -> Tensor:
+    def seen(self, x: FrameworkTensor) -> FrameworkTensor:
         """A hook that is called with each value that `build` would make, in the same order. The
         returned tensor replaces the value."""
         ...
 
 
-def forward(chain: Chain, numbers: PassNumbers, images: Tensor) -> Tensor:
+def forward(chain: Chain, numbers: PassNumbers, images: FrameworkTensor) -> FrameworkTensor:
     """Scores of images (number, rows, columns, channels): (number, classes), or of cells (number,
     rows of cells, columns, classes) if the chain ends in a convolution."""
     values = [numbers.seen(images)]
@@ -56,7 +56,7 @@ class _Layer:
         self._prefix = f"{place}."
         self._ops = keras().ops
 
-    def run(self, x: Tensor, source: Tensor | None) -> Tensor:
+    def run(self, x: FrameworkTensor, source: FrameworkTensor | None) -> FrameworkTensor:
         """The layer's result, with its skip joined."""
         layer, step, seen = self._layer, self._step, self._numbers.seen
         activates = source is None or step.is_late or layer.join == "concat"
@@ -75,7 +75,7 @@ class _Layer:
             return seen(self._ops.concatenate((source, y), 3))
         return seen(self._activate(y + source))
 
-    def _alone(self, x: Tensor) -> Tensor:
+    def _alone(self, x: FrameworkTensor) -> FrameworkTensor:
         """The layer's result before its activation, and before a skip is joined."""
         ops, layer = self._ops, self._layer
         if layer.kind == "conv":
@@ -89,7 +89,7 @@ class _Layer:
             return self._numbers.seen(x * norm[0]) + norm[1]
         return self._without_weights(x)
 
-    def _without_weights(self, x: Tensor) -> Tensor:
+    def _without_weights(self, x: FrameworkTensor) -> FrameworkTensor:
         ops, layer = self._ops, self._layer
         if layer.kind in ("pool", "mean"):
             return ops.mean(x, (1, 2), keepdims=True)
@@ -104,7 +104,7 @@ class _Layer:
         assert layer.kind == "join", "the softmax is left out"
         return x
 
-    def _conv(self, x: Tensor) -> Tensor:
+    def _conv(self, x: FrameworkTensor) -> FrameworkTensor:
         layer = self._layer
         padded = self._padded(x, layer)
         before = self._numbers.norm(f"{self._prefix}before", x)
@@ -123,7 +123,7 @@ class _Layer:
             number += 1
         return y
 
-    def _product(self, padded: Tensor, layer: Layer, name: str) -> Tensor:
+    def _product(self, padded: FrameworkTensor, layer: Layer, name: str) -> FrameworkTensor:
         """Convolve a padded image."""
         ops, kernel = self._ops, self._get(name)
         if layer.is_depthwise:
@@ -136,13 +136,13 @@ class _Layer:
         parts = zip(images, kernels, strict=True)
         return ops.concatenate([ops.conv(x, k, layer.stride) for x, k in parts], 3)
 
-    def _projected(self, source: Tensor) -> Tensor:
+    def _projected(self, source: FrameworkTensor) -> FrameworkTensor:
         around = projection(self._step)
         y = self._product(self._padded(source, around), around, "projection.kernel")
         bias = self._numbers.get(f"{self._prefix}projection.bias")
         return self._normed("projection", y if bias is None else y + bias)
 
-    def _late(self, x: Tensor) -> Tensor:
+    def _late(self, x: FrameworkTensor) -> FrameworkTensor:
         """The summand of a late skip."""
         for part in reshaping(self._step):
             x = self._part(part, x)
@@ -152,7 +152,7 @@ class _Layer:
                 x = self._numbers.seen(x)
         return x
 
-    def _part(self, part: SkipOperator, x: Tensor) -> Tensor:
+    def _part(self, part: SkipOperator, x: FrameworkTensor) -> FrameworkTensor:
         ops, width = self._ops, part.shape[2]
         if part.kind == "window":
             assert part.layer is not None, "a window has one"
@@ -167,34 +167,34 @@ class _Layer:
         shape = (-1, *part.shape[:2], (x.shape[3]) // width, width)
         return ops.sum(ops.reshape(x, shape), 3)
 
-    def _normed(self, role: str, x: Tensor) -> Tensor:
+    def _normed(self, role: str, x: FrameworkTensor) -> FrameworkTensor:
         norm = self._numbers.norm(f"{self._prefix}{role}", x)
         return x if norm is None else _scaled(x, norm)
 
-    def _padded(self, x: Tensor, layer: Layer) -> Tensor:
+    def _padded(self, x: FrameworkTensor, layer: Layer) -> FrameworkTensor:
         sides = [padding(x.shape[axis + 1], layer.kernel[axis], layer.stride) for axis in range(2)]
         if not any(low or high for low, high in sides):
             return x
         return self._ops.pad(x, ((0, 0), *sides, (0, 0)))
 
-    def _activate(self, x: Tensor) -> Tensor:
+    def _activate(self, x: FrameworkTensor) -> FrameworkTensor:
         if self._layer.activation == "none":
             return x
         ops = self._ops
         return ops.relu(x) if self._layer.activation == "relu" else ops.relu6(x)
 
-    def _get(self, name: str) -> Tensor:
+    def _get(self, name: str) -> FrameworkTensor:
         value = self._numbers.get(f"{self._prefix}{name}")
         assert value is not None, f"a layer has no {name}"
         return value
 
 
-def _scaled(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+def _scaled(x: FrameworkTensor, norm: tuple[FrameworkTensor, FrameworkTensor]) -> FrameworkTensor:
     scale, shift = norm
     return x * scale + shift
 
 
-def _centred(padded: Tensor, layer: Layer, step: Step) -> Tensor:
+def _centred(padded: FrameworkTensor, layer: Layer, step: Step) -> FrameworkTensor:
     """The part of a padded image that a window of one pixel reads if it is centred in the layer's
     window."""
     rows, columns = (padding_of_window(layer.kernel[axis], 1) for axis in range(2))

@@ -18,7 +18,7 @@ import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.framework import (
-    Tensor,
+    FrameworkTensor,
     array_of,
     gradients,
     keras,
@@ -74,7 +74,9 @@ class SuperNetwork:
         self.whole = untrained(largest, seed)
         self._by_side: dict[int, Array] = {}
 
-    def scores(self, genes: Genes, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def scores(
+        self, genes: Genes, images: FrameworkTensor
+    ) -> tuple[FrameworkTensor, dict[str, FrameworkTensor]]:
         """Scores of a member, normalised by the batch, and the batch's mean and variance at each
         normalisation. images: in the member's resolution."""
         part = _Part(self, genes, None)
@@ -163,7 +165,7 @@ def _step(
     for genes in members:
         small = ops.convert_to_tensor(resize(images, network.space.decode(genes).resolution))
 
-        def loss(genes: Genes = genes, small: Tensor = small) -> Tensor:
+        def loss(genes: Genes = genes, small: FrameworkTensor = small) -> FrameworkTensor:
             scores, _ = network.scores(genes, small)
             return mean_cross_entropy(ops.convert_to_tensor(targets), scores)
 
@@ -186,7 +188,7 @@ class _Part:
     ) -> None:
         member = network.space.decode(genes)
         self.chain: Chain = member.chain()
-        self.moments: dict[str, Tensor] = {}
+        self.moments: dict[str, FrameworkTensor] = {}
         self._places, self._numbers = member.places(), network.whole.numbers
         self._statistics = statistics
 
@@ -199,7 +201,7 @@ class _Part:
         for place, of_whole in enumerate(self._places):
             yield from (f"{place}.{role}" for role in by_place.get(str(of_whole), ()))
 
-    def slice(self, name: str) -> Tensor:
+    def slice(self, name: str) -> FrameworkTensor:
         """The member's slice of a variable of the largest network, by its name in the member."""
         place, _, role = name.partition(".")
         value = self._numbers[f"{self._places[int(place)]}.{role}"]
@@ -216,13 +218,13 @@ class _Part:
             : layer.channels_out,
         ]
 
-    def get(self, name: str) -> Tensor | None:
+    def get(self, name: str) -> FrameworkTensor | None:
         """See `PassNumbers`."""
         place, _, role = name.partition(".")
         has = f"{self._places[int(place)]}.{role}" in self._numbers
         return self.slice(name) if has else None
 
-    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    def norm(self, name: str, x: FrameworkTensor) -> tuple[FrameworkTensor, FrameworkTensor] | None:
         """See `PassNumbers`."""
         gamma = self.get(f"{name}.gamma")
         if gamma is None:
@@ -239,7 +241,7 @@ class _Part:
         scale = gamma * ops.rsqrt(variance + EPSILON)
         return scale, self.slice(f"{name}.beta") - mean * scale
 
-    def seen(self, x: Tensor) -> Tensor:
+    def seen(self, x: FrameworkTensor) -> FrameworkTensor:
         """See `PassNumbers`."""
         return x
 

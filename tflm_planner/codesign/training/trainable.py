@@ -17,7 +17,7 @@ import numpy as np
 
 from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.framework import (
-    Tensor,
+    FrameworkTensor,
     array_of,
     keras,
     rounded,
@@ -56,7 +56,9 @@ class Trainable:
             name: variable for name, variable in self.numbers.items() if not _is_fixed(name, fixed)
         }
 
-    def scores(self, images: Tensor, *, training: bool) -> tuple[Tensor, dict[str, Tensor]]:
+    def scores(
+        self, images: FrameworkTensor, *, training: bool
+    ) -> tuple[FrameworkTensor, dict[str, FrameworkTensor]]:
         """Scores of images, and in training the batch's mean and variance at each normalisation."""
         passing = _Pass(self, training=training)
         return forward(self.chain, passing, images), passing.moments
@@ -162,16 +164,16 @@ class _Pass:
         self._numbers, self._training = of.numbers, training
         self._ranges: Sequence[ValueRange] | None = of.rounding
         self._seen = 0
-        self.moments: dict[str, Tensor] = {}
+        self.moments: dict[str, FrameworkTensor] = {}
 
-    def get(self, name: str) -> Tensor | None:
+    def get(self, name: str) -> FrameworkTensor | None:
         """See `PassNumbers`."""
         value = self._numbers.get(name)
         if value is None or self._ranges is None or not name.endswith("kernel"):
             return value
         return rounded_weights(value)
 
-    def norm(self, name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    def norm(self, name: str, x: FrameworkTensor) -> tuple[FrameworkTensor, FrameworkTensor] | None:
         """See `PassNumbers`."""
         if f"{name}.scale" in self._numbers:  # the network is folded
             scale, shift = self._numbers[f"{name}.scale"], self._numbers[f"{name}.shift"]
@@ -188,7 +190,7 @@ class _Pass:
         scale = self._numbers[f"{name}.gamma"] * ops.rsqrt(variance + EPSILON)
         return scale, self._numbers[f"{name}.beta"] - mean * scale
 
-    def seen(self, x: Tensor) -> Tensor:
+    def seen(self, x: FrameworkTensor) -> FrameworkTensor:
         """See `PassNumbers`."""
         if self._ranges is None:
             return x
@@ -199,7 +201,7 @@ class _Pass:
         return rounded(x, low, high)
 
 
-def rounded_weights(kernel: Tensor) -> Tensor:
+def rounded_weights(kernel: FrameworkTensor) -> FrameworkTensor:
     """A kernel rounded as in int8, with a scale for each output channel. The gradient ignores the
     rounding."""
     ops = keras().ops
@@ -209,7 +211,7 @@ def rounded_weights(kernel: Tensor) -> Tensor:
     return kernel + ops.stop_gradient(rounded - kernel)
 
 
-def rounded_factors(values: Tensor) -> Tensor:
+def rounded_factors(values: FrameworkTensor) -> FrameworkTensor:
     """The factors or addends of a norm layer rounded as in int8, with one scale and a zero point.
     The gradient ignores the rounding."""
     ops = keras().ops
