@@ -12,6 +12,7 @@ from tests.command import Run
 from tests.conftest import CNN, PUBLISHED
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.guidance.point_commands import with_commands, without
+from tflm_planner.pipeline.guidance.rung_commands import stream_command
 from tflm_planner.report.document import ParetoFront, ParetoPoint
 
 FRONT = ParetoFront(
@@ -100,14 +101,15 @@ def test_rows_are_streamed_for_a_target_file_too(
     assert line.endswith(f"--target {path}{tail}")
 
 
-@pytest.mark.parametrize("words", [("--tflm", "2025-06"), ("--tflm=2025-06",)])
-def test_rows_are_streamed_for_the_same_tflm(
-    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out.tflite"
-    done = Run(["plan", CNN, out, "--search", "none", "--no-verify", *words], capsys)
-    (line,) = [line for line in done.out.splitlines() if "stream-input" in line]
-    assert line.endswith("--tflm 2025-06")
+def test_rows_are_streamed_for_the_same_tflm() -> None:
+    given = ("tflm-plan", "in.tflite", "out.tflite", "--tflm", "2025-06", "--force")
+    of_firmware = stream_command(api.PlanOptions(command=given), "in.tflite")
+    assert of_firmware.endswith("--tflm 2025-06")
+    assert "--tflm" not in stream_command(api.PlanOptions(command=given[:3]), "in.tflite")
+
+
+def test_stream_input_plans_for_a_tflm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parts = [tmp_path / name for name in ("front.tflite", "back.tflite")]
-    wanted = ["stream-input", CNN, *parts, "--search", "none", "--no-verify", *words, "--json"]
-    assert Run(wanted, capsys).code == 0
+    words = ["--end", 4, "--search", "none", "--no-verify", "--tflm"]
+    assert Run(["stream-input", CNN, *parts, *words, "2025-06"], capsys).code == 0
+    assert Run(["stream-input", CNN, *parts, *words, "never", "--force"], capsys).code == 2

@@ -11,13 +11,9 @@ from tflm_planner.pipeline import api
 S3 = api.load_target("esp32s3/esp-nn-1.2.3")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "by_hand"),
-    [
-        ("vww_96_int8", 87_108),
-        pytest.param("pretrainedResnet_quant", 93_412, marks=pytest.mark.long),
-    ],
+    ("name", "by_hand"), [("vww_96_int8", 87_108), ("pretrainedResnet_quant", 93_412)]
 )
 def test_networks_come_below_what_was_found_by_hand(name: str, by_hand: int) -> None:
     """With the firmware's own operators and at most 10 % more of the instructions that ESP-NN's

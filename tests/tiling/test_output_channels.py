@@ -98,8 +98,8 @@ def test_filters_of_four_bits_are_unpacked_in_parts() -> None:
     assert found.after.arena.arena < found.before.arena.arena / 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("max_slowdown", [pytest.param(1.10, marks=pytest.mark.long), 1.15])
+@pytest.mark.long
+@pytest.mark.parametrize("max_slowdown", [1.10, 1.15])
 def test_vain_segmentations_end_no_search_where_scratch_is_the_peak(max_slowdown: float) -> None:
     """ResNet8 on an ESP32-S3: the nine segmentations that promise most need more than no tiles."""
     on = api.MemoryOptions(kernels=api.kernels_of(api.load_target("esp32s3/esp-nn-1.2.3")))
