@@ -4,7 +4,6 @@ and LiteRT compute the same, and values that a concatenation connects have one r
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -25,10 +24,6 @@ from tflm_planner.codesign.training.rounding import FINE_TUNING, round_network
 from tflm_planner.codesign.training.trainable import of_network, untrained
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
-
-needs_tensorflow = pytest.mark.skipif(
-    find_spec("tensorflow") is None, reason="needs TensorFlow (extra codesign)"
-)
 
 
 def dense(side: int = 8) -> Chain:

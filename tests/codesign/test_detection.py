@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -28,10 +27,6 @@ from tflm_planner.codesign.training.scenes import (
     scenes,
 )
 from tflm_planner.codesign.training.trainable import untrained
-
-needs_tensorflow = pytest.mark.skipif(
-    find_spec("tensorflow") is None, reason="needs TensorFlow (extra codesign)"
-)
 
 GROUND = np.float32(DARKNESS * 0.25)
 PHOTOGRAPHS = [np.full((60, 500), 0.25), np.full((70, 400), 0.25)]

@@ -78,6 +78,8 @@ def test_large_models_that_tiles_helped_are_searched_again() -> None:
         found = search_tiles(data, limits, workers=workers)
         assert found.best.is_changed
         assert promises_more(found, limits, workers)
+        alone = replace(found, front=())  # the model as it is may be off the front
+        assert promises_more(alone, limits, workers)
         large = replace(limits.search_budget, anticipating_operators=120)
         assert not promises_more(found, replace(limits, search_budget=large), workers)
         assert not promises_more(found, replace(limits, method="motes"), workers)

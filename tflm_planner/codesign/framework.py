@@ -86,7 +86,7 @@ def compiled(function: Function) -> Function:
     return tensorflow().function(function, reduce_retracing=True, autograph=False)
 
 
-def rounded(values: FrameworkTensor, low: float, high: float) -> FrameworkTensor:
+def fake_quantized(values: FrameworkTensor, low: float, high: float) -> FrameworkTensor:
     """Values rounded to the nearest of 256 from `low` to `high`, as in int8. The gradient ignores
     the rounding, and is 0 outside.
 

@@ -19,7 +19,7 @@ from tflm_planner.tflm.liveness import no_input_overlaps
 from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.freest_spellings import FreestOverlaps
-from tflm_planner.tiling.model_evaluations import ModelEvaluations
+from tflm_planner.tiling.model_evaluations import UNTILED, ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_search import SegmentSearch
@@ -33,9 +33,11 @@ def promises_more(found: TilingResult, options: TilingOptions, workers: Workers)
         return False
     if options.input_overlaps_of is no_input_overlaps:  # then no spelling permits any
         return False
-    untiled = max(t.bytes for t in (found.best, *found.front))
-    gain = untiled - min(t.bytes for t in (found.best, *found.front))
-    pays = gain * budget.anticipating_least_gain >= untiled
+    (as_it_is,) = workers.evaluate([UNTILED])
+    assert as_it_is is not None, "every search evaluates it"
+    untiled = as_it_is.arena if options.objective == "arena" else as_it_is.head
+    least = min(t.bytes for t in (found.best, *found.front))
+    pays = (untiled - least) * budget.anticipating_least_gain >= untiled
     return pays and _freest(options, workers).frees(ops)
 
 

@@ -22,6 +22,9 @@ from tflm_planner.tiling.segments import TILE_ORDERS, added_work
 from tflm_planner.tiling.tilings import Tiling, pareto_fronts
 from tflm_planner.transforms.schedules import Effort
 
+UNTILED = EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))
+"""The model without tiles, in the order of its file."""
+
 
 class EvaluatedCandidate(NamedTuple):
     """A candidate and its tiling."""
@@ -44,9 +47,7 @@ class ModelEvaluations:
         self, workers: Workers, options: TilingOptions, length: int, work: WorkBudget
     ) -> None:
         self._workers, self._options, self._length, self.work = workers, options, length, work
-        (untiled,) = workers.evaluate(
-            [EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))]
-        )
+        (untiled,) = workers.evaluate([UNTILED])
         assert untiled is not None, "the model itself is always possible"
         self.untiled: Evaluation = untiled
         self.used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())

@@ -126,7 +126,7 @@ class _Training:
 
     def __init__(self, network: Trainable, recipe: Recipe) -> None:
         self.network, self._recipe = network, recipe
-        self.momenta = momenta(network)
+        self.momenta = zero_momenta(network)
         self.step = compiled(self._step)
 
     def _step(self, images: Any, targets: Any, taught: Any, rate: Any) -> Any:
@@ -155,7 +155,7 @@ class _Training:
         return value
 
 
-def momenta(network: Trainable) -> dict[str, Any]:
+def zero_momenta(network: Trainable) -> dict[str, Any]:
     """A variable of zeros for each trained variable."""
     return {
         name: keras().Variable(np.zeros(variable.shape, np.float32), trainable=False)

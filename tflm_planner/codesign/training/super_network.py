@@ -36,8 +36,8 @@ from tflm_planner.codesign.training.loop import (
     descend,
     learning_rate,
     mean_cross_entropy,
-    momenta,
     train,
+    zero_momenta,
 )
 from tflm_planner.codesign.training.trainable import (
     EPSILON,
@@ -134,7 +134,7 @@ def train_super_network(
     train(network.whole, whole, recipe.largest, say=lambda words: say(f"largest, {words}"))
     network.sort_channels()
     random = np.random.default_rng(recipe.elastic.seed)
-    velocities = momenta(network.whole)
+    momenta = zero_momenta(network.whole)
     for epoch in range(recipe.elastic.epochs):
         losses: list[float] = []
         seldom = Seldom(lambda words: say(f"with parts, {words}"))
@@ -142,9 +142,7 @@ def train_super_network(
             rate = learning_rate(recipe.elastic, len(data.images), epoch, number)
             drawn = [network.space.random(random) for _ in range(recipe.parts)]
             members = [network.space.largest, network.space.smallest, *drawn]
-            losses.append(
-                _step(network, members, images, targets, rate, recipe.elastic, velocities)
-            )
+            losses.append(_step(network, members, images, targets, rate, recipe.elastic, momenta))
             seldom.say(batches_done(recipe.elastic, epoch, len(data.images), losses))
         say(f"with parts, epoch {epoch + 1} of {recipe.elastic.epochs}: loss {np.mean(losses):.3f}")
 
@@ -156,7 +154,7 @@ def _step(
     targets: Array,
     rate: float,
     recipe: Recipe,
-    velocities: dict[str, Any],
+    momenta: dict[str, Any],
 ) -> float:
     """Make one step with the mean gradient of several members. Returns the mean loss."""
     ops, trained = keras().ops, network.whole.trained
@@ -175,7 +173,7 @@ def _step(
                 dense = ops.convert_to_tensor(gradient) / len(members)
                 sums[name] = dense if name not in sums else sums[name] + dense
         total += float(value) / len(members)
-    descend(network.whole, velocities, sums, recipe, rate)
+    descend(network.whole, momenta, sums, recipe, rate)
     return total
 
 

@@ -19,8 +19,8 @@ from tflm_planner.codesign.chains.chain import Chain
 from tflm_planner.codesign.framework import (
     FrameworkTensor,
     array_of,
+    fake_quantized,
     keras,
-    rounded,
     without_gradients,
 )
 from tflm_planner.codesign.networks.ranges import LEAST_RANGE, ValueRange
@@ -198,7 +198,7 @@ class _Pass:
         self._seen += 1
         low = (-128 - found.zero_point) * found.scale
         high = (127 - found.zero_point) * found.scale
-        return rounded(x, low, high)
+        return fake_quantized(x, low, high)
 
 
 def rounded_weights(kernel: FrameworkTensor) -> FrameworkTensor:
