@@ -14,7 +14,7 @@ from tests.short_searches import short_search
 from tests.transforms.row_loops import chain
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
-from tflm_planner.pipeline.planning import model_planner
+from tflm_planner.pipeline.planning import tiling_job
 from tflm_planner.pipeline.planning.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import pairs
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
@@ -101,14 +101,14 @@ def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
     """Estimates promised less than the file that was made needs."""
     FakeRuntimes(monkeypatch, 0)
     plain = arena(api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions())))
-    make = model_planner.plan_tiling
+    make = tiling_job.plan_tiling
 
     def larger(*arguments: Any):
         tiled = make(*arguments)
         needs = replace(tiled.inspection.arena, arena=plain + more)
         return replace(tiled, inspection=replace(tiled.inspection, arena=needs))
 
-    monkeypatch.setattr(model_planner, "plan_tiling", larger)
+    monkeypatch.setattr(tiling_job, "plan_tiling", larger)
     found = planned()
     assert arena(found) == plain and found.report.verified
     assert any("none lowers the arena" in note for note in found.report.notes)
@@ -121,7 +121,7 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
     if all do, the smallest is taken."""
     FakeRuntimes(monkeypatch, 0)
     sizes = sorted({p.size for p in planned().report.front.points if p.tiles})
-    limit, make, made = sizes[-1], model_planner.plan_tiling, list[int]()
+    limit, make, made = sizes[-1], tiling_job.plan_tiling, list[int]()
     assert len(sizes) > 1
 
     def larger(original, tiling, *rest):
@@ -132,7 +132,7 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
         made.append(tiled.inspection.arena.arena)
         return tiled
 
-    monkeypatch.setattr(model_planner, "plan_tiling", larger)
+    monkeypatch.setattr(tiling_job, "plan_tiling", larger)
     found = planned(arena_limit=limit)
     assert len(made) > 1 and made[0] > limit
     assert arena(found) == (min(made) if all_miss else made[1])
@@ -160,7 +160,7 @@ def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch)
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
     FakeRuntimes(monkeypatch, 0)
-    best, tiled = planned(), model_planner.plan_tiling
+    best, tiled = planned(), tiling_job.plan_tiling
 
     def guarded(original, tiling, *rest):
         made = tiled(original, tiling, *rest)
@@ -168,7 +168,7 @@ def test_a_guard_passes_the_best_over(monkeypatch):
             raise UnsoundPlanError("scratch lies over 'x'")
         return made
 
-    monkeypatch.setattr(model_planner, "plan_tiling", guarded)
+    monkeypatch.setattr(tiling_job, "plan_tiling", guarded)
     found = planned()
     (note,) = (n for n in found.report.notes if n.startswith("passed over"))
     assert note.endswith("scratch lies over 'x'") and not refusals(found)

@@ -10,6 +10,14 @@ from tests.conftest import PUBLISHED, needs_tflm
 from tests.transforms.test_tile_odd_graphs import Chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
+from tflm_planner.pipeline.planning.model_planner import ModelPlanner
+from tflm_planner.pipeline.planning.planning_result import (
+    PlanningResult,
+    ProveModel,
+    leave_unproved,
+)
+from tflm_planner.pipeline.planning.refusals import Proof, Refusal
+from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
@@ -117,6 +125,35 @@ def test_vww_in_rows(dialect: bool) -> None:
     assert any("in rows of" in note for note in report.notes)
     kinds = [op.kind for op in read_model(result.data, dialect=dialect).main.ops]
     assert kinds.count("RESHAPE") == (1 if dialect else 3)
+
+
+def test_spellings_that_cost_next_to_nothing_end_the_search() -> None:
+    """vww fits 64 KB with one convolution in rows, for 0.1 %: no tile is looked for. One is where
+    that is too little, or where the proof refuses it, which is said."""
+    model = VWW.read_bytes()
+
+    def plan(limit: int, prove: ProveModel) -> tuple[PlanningResult, bool]:
+        stop, said = Stop(), list[str]()
+
+        def listen(line: str) -> None:
+            said.append(line)
+            if line.startswith("looking for tiles"):
+                stop.interrupt()
+
+        permission = api.TilePermission(workers=1)
+        planner = ModelPlanner(api.MemoryOptions(), stop, permission, limit, listen)
+        return planner.plan(model, read_model(model), prove), stop.is_over
+
+    planned, searched = plan(65_536, leave_unproved)
+    assert planned.file.inspection.arena.arena <= 65_536 and not planned.file.tiled
+    assert 1 < planned.file.slowdown <= 1.001 and planned.search.front is not None
+    assert not searched
+
+    _, searched = plan(60_000, leave_unproved)
+    assert searched
+
+    refused, searched = plan(65_536, lambda _: Proof(refusal=Refusal("in this test")))
+    assert searched and "operators spelled otherwise: in this test" in refused.search.refused[0]
 
 
 @needs_tflm

@@ -46,7 +46,8 @@ def search_anticipating(
 ) -> TilingResult:
     """The tilings of the second search. workers: those of the first one. Raises StoppedError if it
     is stopped."""
-    freest = replace(options, input_overlaps_of=_freest(options, workers))
+    # Figures are promises, so that no limit of the arena is met yet.
+    freest = replace(options, input_overlaps_of=_freest(options, workers), arena_limit=None)
     with closing(Workers(data, freest)) as others:
         others.stop = workers.stop
         promising = SegmentSearch(freest, others)

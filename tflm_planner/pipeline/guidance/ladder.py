@@ -37,8 +37,8 @@ from tflm_planner.pipeline.guidance.rung_commands import (
 )
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
 from tflm_planner.pipeline.planning.memory_search import plan_memory
-from tflm_planner.pipeline.planning.model_planner import SearchSummary
 from tflm_planner.pipeline.planning.planned_file import PlannedFile, on_lean_firmware
+from tflm_planner.pipeline.planning.planning_result import SearchSummary
 from tflm_planner.pipeline.planning.tiled_file import new_kinds
 from tflm_planner.pipeline.planning.write import strip_file
 from tflm_planner.pipeline.stream_input.pairs import StreamedPair

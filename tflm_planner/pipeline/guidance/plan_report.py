@@ -17,9 +17,9 @@ from tflm_planner.pipeline.guidance.paste import paste_of
 from tflm_planner.pipeline.guidance.point_commands import with_commands
 from tflm_planner.pipeline.inspection.inspect_model import Inspection, shares_by_calls
 from tflm_planner.pipeline.options import PlanOptions
-from tflm_planner.pipeline.planning.model_planner import PlanningResult
 from tflm_planner.pipeline.planning.pareto import with_stock
 from tflm_planner.pipeline.planning.planned_file import PlannedFile
+from tflm_planner.pipeline.planning.planning_result import PlanningResult
 from tflm_planner.pipeline.planning.versions import version_notes
 from tflm_planner.report.document import (
     Allocation,

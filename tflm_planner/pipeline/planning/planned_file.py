@@ -23,6 +23,7 @@ from tflm_planner.pipeline.planning.memory_plan import MemoryPlan, as_tflm_plans
 from tflm_planner.pipeline.planning.write import write_planned
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
@@ -75,6 +76,12 @@ class PlannedFile:
         counted."""
         model = self.inspection.model
         return latency_of(model, target, carried_plan(model)).instructions
+
+
+def fits(planned: PlannedFile, arena_limit: int | None) -> bool:
+    """Whether a file is known to be within a limit of the arena, in bytes; False without one."""
+    arena = planned.inspection.arena
+    return arena_limit is not None and not may_need_more(arena.bound) and arena.arena <= arena_limit
 
 
 def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedFile:

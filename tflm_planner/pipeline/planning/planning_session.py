@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.options import PlanOptions
-from tflm_planner.pipeline.planning.model_planner import (
-    ModelPlanner,
+from tflm_planner.pipeline.planning.model_planner import ModelPlanner
+from tflm_planner.pipeline.planning.planned_file import add_lean_pool
+from tflm_planner.pipeline.planning.planning_result import (
     PlanningResult,
     ProveModel,
     leave_unproved,
 )
-from tflm_planner.pipeline.planning.planned_file import add_lean_pool
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions

@@ -38,10 +38,7 @@ def try_spellings(
     stop: Stop,
 ) -> MemoryPlan:
     """The best plan with other spellings of operators; `best` itself if none lowers the arena."""
-    problem = planning_problem(best.timeline, options.input_overlaps_of)
-    choice = SpellingChoice(
-        best.model, best.timeline, problem, options.kernels, rows=permission.rows
-    )
+    choice = _choice_of(best, options, rows=permission.rows)
     rounds = options.recipe.effort.rounds if options.recipe else None
 
     def respell(spellings: tuple[Spelling, ...]) -> MemoryPlan:
@@ -62,6 +59,18 @@ def try_spellings(
     if rank(careful, options) < rank(spelled, options):
         return careful
     return replace(spelled, order=order)
+
+
+def least_head_respelled(memory_plan: MemoryPlan, options: MemoryOptions) -> int:
+    """A lower bound on the head of all plans of the model in its order, whatever its spellings."""
+    return _choice_of(memory_plan, options, rows=True).floor
+
+
+def _choice_of(memory_plan: MemoryPlan, options: MemoryOptions, *, rows: bool) -> SpellingChoice:
+    """The spellings of a planned model. rows: whether those in rows are permitted."""
+    timeline = memory_plan.timeline
+    problem = planning_problem(timeline, options.input_overlaps_of)
+    return SpellingChoice(memory_plan.model, timeline, problem, options.kernels, rows=rows)
 
 
 def _figures_of(memory_plan: MemoryPlan, options: MemoryOptions) -> PlanFigures:

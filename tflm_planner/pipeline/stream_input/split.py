@@ -17,8 +17,9 @@ from tflm_planner.model.edit import number_origins
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import StreamOptions
-from tflm_planner.pipeline.planning.model_planner import REFUSED, leave_unproved
+from tflm_planner.pipeline.planning.planning_result import leave_unproved
 from tflm_planner.pipeline.planning.refusals import MOST_REFUSED, Proof
+from tflm_planner.pipeline.planning.tiling_attempts import REFUSED
 from tflm_planner.pipeline.stream_input.pairs import StreamedPair, plan_split
 from tflm_planner.pipeline.stream_input.shortlist import SplitPoint, most_tiled
 from tflm_planner.pipeline.stream_input.split_points import (

@@ -23,7 +23,7 @@ def permission_notes(
     if registered:
         without_new = plain if same_firmware is None else min(same_firmware, plain)
     sizes = figure(plain, bound), figure(without_new, bound)
-    notes = [f"operators as they are: {sizes[0]}; in tiles, same firmware: {sizes[1]}"]
+    notes = [f"operators as they are: {sizes[0]}; changed, same firmware: {sizes[1]}"]
     if registered and best < without_new:
         more = count(len(registered), "more operator", "more operators")
         notes.append(f"with {more} in the firmware: {figure(best, bound)}")
