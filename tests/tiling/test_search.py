@@ -81,13 +81,6 @@ def test_a_limit_takes_the_fastest_that_fits(cnn):
     assert found.slowdown < smallest.best.slowdown
 
 
-def test_a_tiling_within_the_limit_that_costs_nothing_ends_the_search(cnn):
-    """Two regions of the first segmentations take 0.02 % more instructions."""
-    found = search(cnn, arena_limit=86_000)
-    assert found.is_enough and found.best.bytes <= 86_000 and found.best.slowdown <= 1.001
-    assert found.best.respell is None and found.evaluated < 80
-
-
 def test_an_interrupt_keeps_the_best_so_far():
     """Before neighbours of a tiling are looked at, of which a whole search tells."""
     stop, said, all_said = Stop(), [], []

@@ -46,8 +46,7 @@ def search_anticipating(
 ) -> TilingResult:
     """The tilings of the second search. workers: those of the first one. Raises StoppedError if it
     is stopped."""
-    # Figures are promises, so that no limit of the arena is met yet.
-    freest = replace(options, input_overlaps_of=_freest(options, workers), arena_limit=None)
+    freest = replace(options, input_overlaps_of=_freest(options, workers))
     with closing(Workers(data, freest)) as others:
         others.stop = workers.stop
         promising = SegmentSearch(freest, others)

@@ -58,12 +58,6 @@ class SearchBudget:
     searched, and child processes start at once. 0: issue_2513 own +70 %, kws all +6 %, vww own +0.8
     %. Halved or doubled: no change (arena alone)."""
 
-    as_fast: float = 1.001
-    """Where the arena is limited: a tiling within the limit that takes at most so many instructions
-    relative to the model without tiles ends the search. What emulated boards executed was up to
-    0.1 % off what was predicted, so that nothing faster could be told from it. vww within 64 KB:
-    4.0 in place of 15.9 seconds of a processor."""
-
     # --- shares of the work that is left, one for each mode ---
 
     mode_shares: tuple[tuple[float, ...], ...] = (

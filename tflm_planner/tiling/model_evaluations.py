@@ -66,12 +66,6 @@ class ModelEvaluations:
         """Number of candidates that were evaluated, including impossible ones."""
         return len(self._tilings)
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether nothing better than the best tiling so far is worth a search."""
-        slowdown = self._options.search_budget.as_fast * self.tilings[0].slowdown
-        return self.best.is_enough(self._options.arena_limit, slowdown)
-
     def __contains__(self, candidate: object) -> bool:
         """Whether exactly this candidate was evaluated."""
         return candidate in self._tilings

@@ -122,8 +122,6 @@ def _search_twice(
     share = options.search_budget.same_firmware_time_share
     part = PartOfStop(stop, share) if allows_new else stop
     first = search_tiles(data, restricted, on_progress, workers, part)
-    if first.is_enough:
-        return PermissionResults(first.best, first)
     if promises_more(first, restricted, workers):
         on_progress("looking for tiles as if operators were spelled in their freest way")
         with suppress(StoppedError):

@@ -89,8 +89,7 @@ class SegmentSearch:
             promising,
             all_estimated=self._modes_left == 0,
         )
-        best, is_enough = self._models.best, self._models.is_enough
-        return TilingResult(best, front, evaluated, slower, trials, is_enough)
+        return TilingResult(self._models.best, front, evaluated, slower, trials)
 
     @property
     def front(self) -> list[Candidate]:
@@ -98,17 +97,15 @@ class SegmentSearch:
         return [candidate for candidate, _ in self._models.front()]
 
     def run(self, on_progress: Progress = silent) -> None:
-        """Search until nothing is left to evaluate, or a tiling is enough. Raises StoppedError."""
+        """Search until nothing is left to evaluate. Raises StoppedError."""
         self.run_modes(on_progress)
         refinements = Refinements(self._models, self._options, self._order)
         for step, done in refinements.steps():
-            if self._models.is_enough:
-                return
             step()
             self._tell(on_progress, done)
 
     def run_modes(self, on_progress: Progress = silent) -> None:
-        """Search without refinements, or until a tiling is enough. Raises StoppedError."""
+        """Search without refinements. Raises StoppedError."""
         modes = self._modes()
         self._modes_left = len(modes)
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
@@ -123,8 +120,6 @@ class SegmentSearch:
                 mode,
                 on_progress,
             )
-            if self._models.is_enough:
-                return
             self._evaluate_backward_tiles(mode)
             self._evaluate_patches(mode)
             if not all(mode.bind_views for mode in modes):
@@ -190,7 +185,7 @@ class SegmentSearch:
             self._evaluate_batch(segmentations, batch, mode)
             self._tell(on_progress, f"{self._segments.count} parts of the model tried")
             stop.record(self._models.best.bytes, len(batch))
-            if stop.is_due or self._work.is_step_spent or self._models.is_enough:
+            if stop.is_due or self._work.is_step_spent:
                 return
 
     def _evaluate_batch(

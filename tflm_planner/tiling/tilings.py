@@ -76,13 +76,6 @@ class Tiling:
         with fewer regions."""
         return self.bytes, self.slowdown, len(self.regions)
 
-    def is_enough(self, arena_limit: int | None, slowdown: float) -> bool:
-        """Whether no better tiling is worth a search: it is within the limit and no slower than
-        that. Not where operators may be spelled otherwise: the file may then need a few more
-        bytes."""
-        is_within = arena_limit is not None and self.bytes <= arena_limit
-        return is_within and self.slowdown <= slowdown and self.respell is None
-
     def beats(self, other: Tiling, arena_limit: int | None) -> bool:
         """Whether this tiling is better: the faster one if both are within the limit, else the
         smaller one."""
@@ -126,8 +119,6 @@ class TilingResult:
     searched."""
     trials: tuple[Trial, ...] = ()
     """What was tried with each operator of the main graph, after the model is normalized."""
-    is_enough: bool = False
-    """Whether the search ended because nothing better was worth it."""
 
     @property
     def finalists(self) -> tuple[Tiling, ...]:
