@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import PUBLISHED, needs_tflm
-from tests.models.small import bottleneck, wide
+from tests.models.small import Chain, bottleneck, wide
 from tflm_planner.cli.app import app
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axes import axis_map
@@ -76,6 +76,19 @@ def test_operators_that_are_not_there(region, words):
     assert str(refused.value) == words
     for there in (parse_patch("2,5"), parse_split("4:rows=2")):
         assert make_tiling(wide(), (there,), kernels, inexact=False).regions
+
+
+def test_patches_count_operators_as_the_file_does():
+    """The first operator of the file does nothing, and is dropped before the others are tiled."""
+    net = Chain((1, 16, 16, 4))
+    net.pool(net.x)
+    net.conv(8, 3)
+    net.conv(8, 3)
+    data, kernels = net.finish(), api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
+    tiling = make_tiling(data, (parse_patch("2,2"),), kernels, inexact=False)
+    assert tiling.regions[0].ops == (0,)
+    with pytest.raises(UsageError, match="--patch 2,1: these operators do nothing"):
+        make_tiling(data, (parse_patch("2,1"),), kernels, inexact=False)
 
 
 def test_loops_as_they_are_spelled():

@@ -138,7 +138,7 @@ def make_tiling(
     position = {op: i for i, op in enumerate(model.main.ops)}
     place = [position.get(op) for op in listed] if len(position) < len(listed) else None
     regions = tuple(
-        _patched(w, model.main, len(listed))
+        _patched(w, model.main, place, len(listed))
         if isinstance(w, Patch)
         else _move(w, place, len(listed))
         for w in requested
@@ -157,8 +157,11 @@ def make_tiling(
     return Tiling(regions, 0, after / before, None, bind_views=True)
 
 
-def _patched(patch: Patch, graph: Graph, listed: int) -> TiledRegion:
-    """The region of a patch stage in a normalized graph. listed: operators of the file."""
+def _patched(
+    patch: Patch, graph: Graph, place: Sequence[int | None] | None, listed: int
+) -> TiledRegion:
+    """The region of a patch stage in a normalized graph. place, listed: as for `_move`; blocks are
+    those of the normalized graph."""
     there, what = (len(blocks(graph)), "block") if patch.blocks else (listed, "operator")
     if patch.stage > there:
         unit = "b" if patch.blocks else ""
@@ -166,7 +169,15 @@ def _patched(patch: Patch, graph: Graph, listed: int) -> TiledRegion:
             f"--patch {patch.p},{patch.stage}{unit}: the model has "
             f"{count(there, what, what + 's')}; give {there}{unit} at most"
         )
-    return patch.region(graph)
+    if patch.blocks or place is None:
+        return patch.region(graph)
+    remaining = patch.stage - place[: patch.stage].count(None)
+    if not remaining:
+        raise UsageError(
+            f"--patch {patch.p},{patch.stage}: these operators do nothing, and are dropped before "
+            "tiling; give more of them"
+        )
+    return replace(patch, stage=remaining).region(graph)
 
 
 def _move(

@@ -15,7 +15,7 @@ from tflm_planner.report.text.bars import CELLS, bars
 from tflm_planner.report.text.bounds import long_figure
 from tflm_planner.report.text.report import limit_rows
 from tflm_planner.report.text.safe import cannot_run_lines, safe_text
-from tflm_planner.report.text.words import display_width, encodable, percent, shorten
+from tflm_planner.report.text.words import count, display_width, encodable, percent, shorten
 
 _PEAK_TENSORS_SHOWN = 16
 
@@ -39,7 +39,8 @@ def render_inspection(
     """
     steps, blocks = len(memory_map.steps), len(memory_map.blocks)
     lines = [
-        f"{shorten(title, 60)}: {steps:,} operators, {blocks:,} buffers, "
+        f"{shorten(title, 60)}: {count(steps, 'operator', 'operators')}, "
+        f"{count(blocks, 'buffer', 'buffers')}, "
         f"head {long_figure(memory_map.head, memory_map.bound)}",
         *cannot_run_lines(cannot_run, max(80, width)),
         "",

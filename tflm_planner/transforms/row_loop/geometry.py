@@ -285,8 +285,8 @@ def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
                 raise NotStreamableError(f"nobody reads the result of {op.label}")
     if len(sources) != 1 or len(results) != 1:
         raise NotStreamableError(
-            f"{len(sources)} tensors enter the region and {len(results)} leave it; a loop has one "
-            "of each"
+            f"tensors that enter the region: {len(sources)}, that leave it: {len(results)}; a loop "
+            "has one of each"
         )
     (source,), (result,) = sources, results
     if any(c in inner for c in result.consumers):
