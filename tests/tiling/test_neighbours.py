@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import cast
 
 import pytest
 
 from tests.conftest import published
+from tests.models.small import narrow_rows
 from tests.tiling.small_searches import options
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import FASTER, SMALLER, loops_otherwise, neighbours
 from tflm_planner.tiling.refinements import Refinements
@@ -97,6 +100,9 @@ class Ranked:
     def add(self, candidates: Sequence[Candidate]) -> None:
         self.asked += candidates
 
+    def add_changed(self, candidates: Sequence[Candidate]) -> None:
+        self.asked += candidates
+
 
 def looked_around(*regions: Region) -> tuple[bool, bool]:
     """Whether models near one with tiles, and near one with a loop, are asked for, where models of
@@ -133,3 +139,16 @@ def test_what_is_best_for_a_cortex_m4_does_not_beat_the_search_for_a_cortex_m55(
     )
     best = search_tiles(published("pretrainedResnet_quant"), on_m55).best
     assert best.bytes < 32_160
+
+
+def test_what_needs_many_more_bytes_is_evaluated_in_one_order_only():
+    """Two tiles are slower than five, and need more."""
+    given = options(operators=AllowedOperators.ALL)
+    with closing(Workers(narrow_rows(), given)) as workers:
+        models = ModelEvaluations(workers, given, 2, WorkBudget(1_000))
+        five, two = (Candidate((band(0, 1, parts),), False) for parts in (5, 2))
+        models.add_changed([five, two])
+        assert five in models and replace(five, tile_order="best") in models
+        assert two in models and replace(two, tile_order="best") not in models
+        models.add([two])
+        assert replace(two, tile_order="best") in models

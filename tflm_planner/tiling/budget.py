@@ -167,6 +167,12 @@ class SearchBudget:
     """Differences of a neighbour's ends, part counts and rows. Only -2 and -1, only 1 and 2, or
     only -2 and 1: resnet_q all +0.9 %, fronts of resnet_q and mnv2 up to +3.7 %, in 0.8 times the
     seconds."""
+    promising_change: int = 64
+    """A changed model is evaluated in one tile order only where it needs more bytes than the
+    smallest tiling that is as fast, by more than 1/64. All models in both orders, with own
+    operators: the same arenas and fronts on kws, resnet_q, vww, mobilenet_v2_030_80 and
+    squeezenet_11, and the same to 0.2 % on mnv2, in up to 1.46 times the evaluations. 16: 1.05 to
+    1.16 times."""
     backward_part_counts: tuple[int, ...] = (4, 8, 16)
     """Part counts of a single operator that is tiled backward. None are tried on issue_2513, kws
     and vww; tests/tiling/test_backward_tiles.py has a chain of six windows that needs them."""

@@ -94,6 +94,21 @@ class ModelEvaluations:
         for candidate, evaluation in zip(unknown, self.request(requests), strict=True):
             self._tilings[candidate] = self._store(candidate, evaluation)
 
+    def add_changed(self, candidates: Sequence[Candidate]) -> None:
+        """Evaluate changed models: each in the tile order of the model that was changed, and where
+        it then needs hardly more bytes than the smallest tiling that is as fast, in all variants.
+        What mixes tiles and loops and is impossible as it stands may be possible with unbound
+        views."""
+        self.add(candidates, as_they_are=True)
+        self.add([c for c in dict.fromkeys(candidates) if self._is_promising(c)])
+
+    def _is_promising(self, candidate: Candidate) -> bool:
+        tiling = self._tilings[candidate]
+        if tiling is None:
+            return candidate.is_mixed
+        least = min(t.bytes for t in self.tilings if t.slowdown <= tiling.slowdown)
+        return tiling.bytes <= least + least // self._options.search_budget.promising_change
+
     def tilings_of(self, candidate: Candidate) -> list[Tiling]:
         """The tilings of a candidate that was added: those of its variants that are possible,
         permitted and fast enough."""

@@ -94,7 +94,7 @@ class Refinements:
         if not self._is_too_large(candidate):
             self.models.work.begin_step(1.0)
             batch = [*islice(near, self.options.search_budget.batch)]
-            self.models.add(self.models.affordable(batch))
+            self.models.add_changed(self.models.affordable(batch))
 
     def _neighbours(self, candidate: Candidate, kinds: Sequence[Change]) -> Iterator[Candidate]:
         """The candidate with one region changed."""
@@ -122,7 +122,7 @@ class Refinements:
             chosen = [c for c in changed if c not in known and not self._is_too_large(c)]
             for start in range(0, len(chosen), budget.batch):
                 batch = chosen[start : start + budget.batch]
-                self.models.add(batch)
+                self.models.add_changed(batch)
                 known.update(batch)
                 work_left -= len(TILE_ORDERS) * sum(map(self.models.work_of, batch))
                 stop.record(self._mean_bytes())
