@@ -44,8 +44,13 @@ def tensorflow() -> Any:
     """TensorFlow with deterministic operators. Raises UsageError if it is not installed.
 
     oneDNN's kernels are disabled: with them training sometimes crashed ("corrupted size vs.
-    prev_size", TensorFlow 2.21 on a loaded machine), without them it never did."""
+    prev_size", TensorFlow 2.21 on a loaded machine), without them it never did. One operator runs
+    at a time, on all cores: where a gradient has three summands or more, TensorFlow 2.21 begins
+    with one whose memory it may reuse, and which that is depends on what else has run. One in five
+    steps of a network of depthwise convolutions at 48x48 came out otherwise, in the last digits,
+    and a joint search that began with such steps scored other networks each time."""
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         tf: Any = importlib.import_module("tensorflow")
