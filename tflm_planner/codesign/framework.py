@@ -44,13 +44,8 @@ def tensorflow() -> Any:
     """TensorFlow with deterministic operators. Raises UsageError if it is not installed.
 
     oneDNN's kernels are disabled: with them training sometimes crashed ("corrupted size vs.
-    prev_size", TensorFlow 2.21 on a loaded machine), without them it never did. One operator runs
-    at a time, on all cores: where a gradient has three summands or more, TensorFlow 2.21 begins
-    with one whose memory it may reuse, and which that is depends on what else has run. One in five
-    steps of a network of depthwise convolutions at 48x48 came out otherwise, in the last digits,
-    and a joint search that began with such steps scored other networks each time."""
+    prev_size", TensorFlow 2.21 on a loaded machine), without them it never did."""
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         tf: Any = importlib.import_module("tensorflow")
@@ -84,11 +79,33 @@ def array_of(tensor: FrameworkTensor) -> Array:
     return np.array((tensor.detach().cpu() if _framework() == "torch" else tensor).numpy())
 
 
-def compiled(function: Function) -> Function:
-    """The same function, as a graph where the framework runs graphs faster."""
+def compiled(function: Function, *, is_rewritten: bool = True) -> Function:
+    """The same function, as a graph where the framework runs graphs faster. is_rewritten: whether
+    the framework may rewrite the graph.
+
+    Where the values of a graph are estimated at more than four fifths of 256 MB, TensorFlow 2.21
+    rewrites sums of three or more summands so that they are added in the order in which they come,
+    deterministic operators or not (grappler's `memory_optimizer`, which alone cannot be switched
+    off)."""
     if _framework() == "torch":
         return function
-    return tensorflow().function(function, reduce_retracing=True, autograph=False)
+    graph = tensorflow().function(function, reduce_retracing=True, autograph=False)
+    return graph if is_rewritten else _as_written(graph)
+
+
+def _as_written(graph: Any) -> Any:
+    """The function of a graph, which TensorFlow runs as it was written."""
+    options, disabled = tensorflow().config.optimizer, "disable_meta_optimizer"
+
+    def run(*given: Any) -> Any:
+        before = options.get_experimental_options().get(disabled, False)
+        options.set_experimental_options({disabled: True})
+        try:
+            return graph(*given)
+        finally:
+            options.set_experimental_options({disabled: before})
+
+    return run
 
 
 def fake_quantized(values: FrameworkTensor, low: float, high: float) -> FrameworkTensor:

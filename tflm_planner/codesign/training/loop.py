@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tflm_planner.codesign.chains.chain import Chain, steps
 from tflm_planner.codesign.framework import array_of, compiled, gradients, keras
 from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data_set import DataSet
@@ -37,6 +38,10 @@ _STEPS = 0.5, 0.75
 CIFAR-10."""
 _LEAST_STEPS = 20
 """Warm-up steps, in which the learning rate rises."""
+_REWRITTEN = 40 << 20
+"""Bytes of the values of a batch up to which TensorFlow may rewrite the graph of a step, of which
+it keeps about three times as many (`compiled`). Of a network with 77 MB one step in five came out
+otherwise, in the last digits."""
 _WITHIN_EPOCH = ", batch "
 """What lines of progress within an epoch have, and others have not."""
 
@@ -127,7 +132,8 @@ class _Training:
     def __init__(self, network: Trainable, recipe: Recipe) -> None:
         self.network, self._recipe = network, recipe
         self.momenta = zero_momenta(network)
-        self.step = compiled(self._step)
+        values = _values_of(network.chain) * recipe.batch
+        self.step = compiled(self._step, is_rewritten=values <= _REWRITTEN)
 
     def _step(self, images: Any, targets: Any, taught: Any, rate: Any) -> Any:
         """Train on one batch and return its loss. targets: probabilities of classes. taught: a
@@ -153,6 +159,11 @@ class _Training:
             moving = network.numbers[name]
             moving.assign(_STATISTICS * moving + (1 - _STATISTICS) * ops.stop_gradient(moment))
         return value
+
+
+def _values_of(chain: Chain) -> int:
+    """Bytes of the results of all layers for one image."""
+    return sum(4 * math.prod(step.made) for step in steps(chain))
 
 
 def zero_momenta(network: Trainable) -> dict[str, Any]:
