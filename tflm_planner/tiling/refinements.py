@@ -69,7 +69,8 @@ class Refinements:
         budget = self.options.search_budget
         best = [c for c, _ in self.distinct_models()[: budget.neighboured_models]]
         for candidate in best:
-            self._evaluate_near(candidate, self._neighbours(candidate, SMALLER))
+            near = self._neighbours(candidate, SMALLER)
+            self._evaluate_near(candidate, near, self.models.add_changed)
         rounds = budget.climbs_among_loops
         if best and not any(c.has_loops for c in best[:rounds]):
             self._climb_among_loops(rounds)
@@ -78,7 +79,7 @@ class Refinements:
     def _climb_among_loops(self, rounds: int) -> None:
         """Change the best model with loops, then the best that came of it, and so on. Where loops
         are dear, the best of them are a few changes away from one that tiles beat, and no change
-        of one region leads from tiles to loops."""
+        of one region leads from tiles to loops. None of them is near the front before."""
         known = set[Candidate]()
         for _ in range(rounds):
             looped = next((c for c, _ in self.distinct_models() if c.has_loops), None)
@@ -86,15 +87,21 @@ class Refinements:
                 return
             known.add(looped)
             start = replace(looped, bind_views=True)
-            self._evaluate_near(start, self._neighbours(start, SMALLER))
-            self._evaluate_near(start, loops_otherwise(start, self._steps))
+            self._evaluate_near(start, self._neighbours(start, SMALLER), self.models.add)
+            self._evaluate_near(start, loops_otherwise(start, self._steps), self.models.add)
 
-    def _evaluate_near(self, candidate: Candidate, near: Iterator[Candidate]) -> None:
-        """Evaluate the first candidates near another, unless that one is too large."""
+    def _evaluate_near(
+        self,
+        candidate: Candidate,
+        near: Iterator[Candidate],
+        add: Callable[[Sequence[Candidate]], None],
+    ) -> None:
+        """Evaluate the first candidates near another, unless that one is too large. add: evaluates
+        them in all tile orders, or in all only where they come near the front."""
         if not self._is_too_large(candidate):
             self.models.work.begin_step(1.0)
             batch = [*islice(near, self.options.search_budget.batch)]
-            self.models.add_changed(self.models.affordable(batch))
+            add(self.models.affordable(batch))
 
     def _neighbours(self, candidate: Candidate, kinds: Sequence[Change]) -> Iterator[Candidate]:
         """The candidate with one region changed."""
