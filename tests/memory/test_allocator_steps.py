@@ -183,9 +183,10 @@ def test_aliases_are_found_where_no_buffer_slides() -> None:
 
 
 def test_a_plan_above_its_bound_is_optimal_once_every_set_of_aliases_was_searched() -> None:
-    """Either part may lie behind the first buffer, so that the bound is 64; both cannot."""
-    aliases = [(2, 0, 32), (3, 0, 32)]
-    problem = problem_of([(16, 4, 6), (64, 1, 3), (32, 3, 5), (32, 3, 6)], aliases)
+    """The first buffer may lie over half of either part, so that the bound is 64; of both it
+    cannot."""
+    aliases = [(2, 0, 16), (3, 0, 16)]
+    problem = problem_of([(32, 4, 6), (64, 1, 3), (32, 3, 5), (32, 3, 6)], aliases)
     found = best_of(problem)
     assert (found.height, found.lower_bound, found.optimal) == (80, 64, True)
     assert found.height == brute_force(problem, 96)

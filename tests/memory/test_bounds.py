@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 from hypothesis import given, settings
 
 from tests.call_counts import assert_near_linear
@@ -53,28 +56,36 @@ def test_the_footprint_of_a_pair_is_its_smallest_span(problem: Problem) -> None:
 @settings(deadline=None, max_examples=200)
 @given(problems())
 def test_a_moment_needs_its_heaviest_set(problem: Problem) -> None:
-    """Of buffers, and pairs of them in their footprint, that have no permit to each other."""
-    buffers, permits = problem.buffers, problem.permits
+    """The most of all sets of live buffers: their sizes, without what each pair may share."""
+    buffers = problem.buffers
 
-    def heaviest(live: list[int]) -> int:
-        if not live:
-            return 0
-        first, *rest = live
-        apart = [k for k in rest if (first, k) not in permits]
-        sets = [heaviest(rest), buffers[first].size + heaviest(apart)]
-        for j in rest:
-            if (first, j) in permits:
-                beside = [k for k in apart if (j, k) not in permits]
-                sets.append(footprint(problem, first, j) + heaviest(beside))
-        return max(sets)
+    def shared(i: int, j: int) -> int:
+        return buffers[i].size + buffers[j].size - footprint(problem, i, j)
+
+    def bytes_of(chosen: Sequence[int]) -> int:
+        pairs = itertools.combinations(chosen, 2)
+        return sum(buffers[i].size for i in chosen) - sum(shared(i, j) for i, j in pairs)
 
     needs = Needs(problem)
     most = 0
     for time in range(max(b.end for b in buffers)):
-        need = heaviest([i for i, b in enumerate(buffers) if b.start <= time < b.end])
+        live = [i for i, b in enumerate(buffers) if b.start <= time < b.end]
+        sets = (c for n in range(len(live) + 1) for c in itertools.combinations(live, n))
+        need = max(map(bytes_of, sets))
         assert needs.at(time) == need
         most = max(most, need)
     assert live_bound(problem) == most
+
+
+def test_parts_that_overlap_along_a_chain_need_all_their_bytes() -> None:
+    # |----|         each part shares its last 2 bytes with the next one
+    #     |----|
+    #         |----|
+    parts = [Buffer(f"rows {k}", 10, 0, 2) for k in range(12)]
+    aliases = [Overlap(k, k + 1, 8, 8) for k in range(11)]
+    beside = Buffer("result", 20, 1, 3)
+    problem = Problem.of([*parts, beside], aliases)
+    assert live_bound(problem) == 11 * 8 + 10 + 20
 
 
 @settings(deadline=None, max_examples=300)

@@ -7,6 +7,8 @@ looks at a plan.
     live together:  a  b  c  d      permits join a-b and b-c, so {a, b, c} is a component:
                     |--|--|  |      b may lie inside a and c, but a and c still need their own
                                     bytes: at least size(a) + size(c), and size(d) beside them.
+                                    If b can share 2 bytes with either, a, b and c need all
+                                    their bytes but 4.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tflm_planner.memory.domains import Pruner
 from tflm_planner.memory.problem import UNBOUNDED, Problem
 
 _MOST_ENUMERATED = 10
-"""Largest component of permits that is bounded by enumeration."""
+"""Members of a component of permits of which all sets are looked at."""
 
 _PRUNED_PAIRS = 30_000
 """Pairs looked at to disprove one height: under 50 ms."""
@@ -244,9 +246,23 @@ class Needs:
         for component in _components(self.partners, live):
             key = frozenset(component)
             if key not in self._known:
-                self._known[key] = _component_need(self.problem, component, self._footprints)
+                self._known[key] = self._need_of(sorted(component))
             total += self._known[key]
         return total
+
+    def _need_of(self, component: Sequence[int]) -> int:
+        """The bytes that the members of a component need: the most that is found of any set of
+        them, whose sizes count without what each pair of the set can share (Bonferroni)."""
+        members = {i: self.problem.buffers[i].size for i in component}
+        shared = {
+            i: {
+                j: members[i] + members[j] - self._footprints[i, j]
+                for j in self.partners[i]
+                if j in members
+            }
+            for i in members
+        }
+        return _BestSet(shared, members).most
 
 
 def _components(partners: Mapping[int, Sequence[int]], live: Sequence[int]) -> Iterator[list[int]]:
@@ -265,44 +281,53 @@ def _components(partners: Mapping[int, Sequence[int]], live: Sequence[int]) -> I
         yield component
 
 
-def _component_need(
-    problem: Problem, component: Sequence[int], footprints: dict[tuple[int, int], int]
-) -> int:
-    if len(component) > _MOST_ENUMERATED:
-        return _greedy_need(problem, component)
-    if len(component) == 1:
-        return problem.buffers[component[0]].size
-    if len(component) == 2:
-        return footprints[component[0], component[1]]
-    members = sorted(component)
-    bits = {i: 1 << k for k, i in enumerate(members)}
-    friends = [sum(bits[j] for j in members if (i, j) in footprints) for i in members]
-    known = {0: 0}
+class _BestSet:
+    """A set of members with many bytes. gains: member that is not decided -> what it adds beside
+    those that are taken."""
 
-    def need(left: int) -> int:
-        """The largest need of the members in a set of bits. Branches over the first of them: it
-        counts alone, as part of a pair, or not at all."""
-        if left not in known:
-            first = (left & -left).bit_length() - 1
-            rest = left & (left - 1)
-            apart = rest & ~friends[first]
-            known[left] = problem.buffers[members[first]].size + need(apart)
-            if apart != rest:
-                pairs = (
-                    footprints[members[first], j] + need(apart & ~friends[k])
-                    for k, j in enumerate(members)
-                    if rest & friends[first] & bits[j]
-                )
-                known[left] = max(known[left], need(rest), *pairs)
-        return known[left]
+    def __init__(self, shared: Mapping[int, Mapping[int, int]], sizes: Mapping[int, int]) -> None:
+        self._shared, self._gains, self._bytes = shared, {**sizes}, 0
 
-    return need((1 << len(members)) - 1)
+    @property
+    def most(self) -> int:
+        """The bytes of the best set: of all sets where few members are left undecided, otherwise of
+        a set to which the member that adds most is taken again and again."""
+        self._decide()
+        while len(self._gains) > _MOST_ENUMERATED:
+            self._take(max(self._gains, key=lambda i: self._gains[i]))
+            self._decide()
+        return self._bytes + self._best_of(self._gains)
 
+    def _decide(self) -> None:
+        """Take the members that add something whichever others are taken, and drop those that add
+        nothing, until none is left of either kind."""
+        waiting = [*self._gains]
+        while waiting:
+            i = waiting.pop()
+            if i not in self._gains:
+                continue
+            gain = self._gains[i]
+            undecided = [j for j in self._shared[i] if j in self._gains]
+            if gain <= 0:
+                del self._gains[i]
+            elif gain >= sum(self._shared[i][j] for j in undecided):
+                self._take(i)
+            else:
+                continue
+            waiting.extend(undecided)
 
-def _greedy_need(problem: Problem, component: Sequence[int]) -> int:
-    """Bytes of a greedily chosen set of buffers that pairwise have no permit; never too high."""
-    permits, chosen = problem.permits, list[int]()
-    for i in sorted(component, key=lambda i: (-problem.buffers[i].size, i)):
-        if all((i, j) not in permits for j in chosen):
-            chosen.append(i)
-    return sum(problem.buffers[i].size for i in chosen)
+    def _take(self, i: int) -> None:
+        self._bytes += self._gains.pop(i)
+        for j, most in self._shared[i].items():
+            if j in self._gains:
+                self._gains[j] -= most
+
+    def _best_of(self, gains: Mapping[int, int]) -> int:
+        """The bytes that the best set of undecided members adds."""
+        gaining = {i: gain for i, gain in gains.items() if gain > 0}
+        if not gaining:
+            return 0
+        first, gain = next(iter(gaining.items()))
+        del gaining[first]
+        beside = {i: bytes_ - self._shared[first].get(i, 0) for i, bytes_ in gaining.items()}
+        return max(gain + self._best_of(beside), self._best_of(gaining))
