@@ -36,6 +36,9 @@ def test_spellings():
     assert parse_split("7:axis0=2,halo=merge,order=backward") == TiledRegion(
         (7,), (Split(0, 2),), "merge", backward=True
     )
+    assert parse_split("2:rows=3,growth=-30,columns=2") == TiledRegion(
+        (2,), (Split(1, 3, -30), Split(2, 2))
+    )
     assert parse_split("7:sum=4") == TiledRegion((7,), (Split(SUM, 4),))
 
 
@@ -50,6 +53,7 @@ def test_patches_that_are_not_understood(text):
     [
         "", "2-4", "4-2:rows=3", "2:rows", "2:rows=0", "2:rows=x", "2:halo=none,rows=2",
         "2:halo=merge", "2:rows=2,rows=3", "2:sum=2,rows=2", "x:rows=2", "2,,3:rows=2",
+        "2:growth=30,rows=2", "2:rows=2,growth=100", "2:rows=2,growth=x", "2:sum=4,growth=30",
     ],
 )  # fmt: skip
 def test_splits_that_are_not_understood(text):

@@ -13,16 +13,24 @@ import pytest
 from tests.conftest import published
 from tests.models.small import narrow_rows
 from tests.tiling.small_searches import options
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.budget import SearchBudget, WorkBudget
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget, WorkBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
-from tflm_planner.tiling.moves.neighbours import FASTER, SMALLER, loops_otherwise, neighbours
+from tflm_planner.tiling.moves.neighbours import (
+    FASTER,
+    RESIZED,
+    SMALLER,
+    loops_otherwise,
+    neighbours,
+)
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import Region, Tiling
 from tflm_planner.transforms.row_loop import LOOP_BORDERS, LoopedRegion
+from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion, band
 
 LOOP = LoopedRegion((0, 1, 2), 2, "peeled")
@@ -74,6 +82,21 @@ def test_two_regions_that_are_cut_alike_become_one():
     assert all(len(c.regions[0].ops) < 6 for c in neighbours(unlike, 8, FASTER))
 
 
+def test_resized_parts_are_one_less_or_as_many_and_uneven_and_loops_get_other_rows():
+    made = [c.regions[0] for c in neighbours(Candidate((band(2, 3, 3),), True), 8, RESIZED)]
+    assert {r.ops for r in made} == {(2, 3)}
+    splits = [r.splits[0] for r in made if isinstance(r, TiledRegion)]
+    steps = DEFAULT_BUDGET.growth_steps
+    uneven = [Split(ROWS, parts, growth) for parts in (2, 3) for growth in steps]
+    assert splits == [*uneven, *(Split(ROWS, parts) for parts in (2, 4, 5))]
+    extreme = TiledRegion((2, 3), (Split(ROWS, 2, 90),))
+    grown = [*neighbours(Candidate((extreme,), True), 8, RESIZED)]
+    growths = {r.splits[0].growth for c in grown for r in c.regions if isinstance(r, TiledRegion)}
+    assert growths == {90, 70, 60}  # a part has elements, and two parts do not get fewer
+    loops = [c.regions[0] for c in neighbours(Candidate((LOOP,), False), 8, RESIZED)]
+    assert loops == [replace(LOOP, rows=rows) for rows in (1, 3, 4)]
+
+
 @dataclass
 class Ranked:
     """Models that were evaluated, the best first; what comes of others is remembered only."""
@@ -114,6 +137,28 @@ def looked_around(*regions: Region) -> tuple[bool, bool]:
         any(isinstance(r, TiledRegion) for r in asked),
         any(isinstance(r, LoopedRegion) for r in asked),
     )
+
+
+def resized(*, gains: int, **budget: int) -> list[Candidate]:
+    """What is asked for near the smallest model, where `gains` times a changed one is smaller."""
+
+    class Gaining(Ranked):
+        def add_changed(self, candidates: Sequence[Candidate]) -> None:
+            super().add_changed(candidates)
+            if len(self.regions) <= gains:
+                self.regions.insert(0, candidates[0].regions)
+
+    models = Gaining([(band(0, 2, 9),)])
+    chosen = replace(options(), search_budget=SearchBudget(**budget))
+    Refinements(cast("ModelEvaluations", models), chosen, tuple(range(8))).resize_parts()
+    return models.asked
+
+
+def test_parts_of_the_smallest_are_resized_while_that_makes_it_smaller() -> None:
+    near = len([*neighbours(Candidate((band(0, 2, 9),), False), 8, RESIZED)])
+    assert len(resized(gains=0, resized_batch=4)) == near == 12
+    assert len(resized(gains=2, resized_batch=4)) == 2 * 4 + near
+    assert len(resized(gains=0, resized_batch=4, resizing_work=3)) == 4
 
 
 def test_the_best_model_with_loops_is_changed_too_where_tiles_lead():

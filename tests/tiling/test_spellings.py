@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import PUBLISHED, needs_tflm
 from tests.transforms.test_tile_odd_graphs import Chain
+from tflm_planner.cost import instructions_of
+from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.planning.model_planner import ModelPlanner
@@ -18,7 +20,9 @@ from tflm_planner.pipeline.planning.planning_result import (
 )
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal
 from tflm_planner.support.stopping import Stop
-from tflm_planner.tflm.liveness import planning_problem, timeline_of
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.liveness import planning_problem, timeline_of, view_aliases
+from tflm_planner.tflm.placement import tensor_offsets
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.spellings import (
@@ -28,7 +32,7 @@ from tflm_planner.tiling.spellings import (
     SpellingPermission,
     best_spellings,
 )
-from tflm_planner.transforms.spelling import Spelling
+from tflm_planner.transforms.spelling import Respell, Spelling
 
 VWW = PUBLISHED / "vww_96_int8.tflite"
 
@@ -49,6 +53,30 @@ def choice_of(data: bytes, target: str = "cortex-m4/cmsis-nn", **more: bool) -> 
     line = timeline_of(model, kernels.scratch_of)
     problem = planning_problem(line, kernels.input_overlaps_of)
     return SpellingChoice(model, line, problem, kernels, **more)
+
+
+def test_an_outline_promises_what_written_spellings_need() -> None:
+    """Its plan needs as many bytes but for scratch, which counts in distances, and as many
+    instructions as there are without the RESHAPEs, which move nothing."""
+    for data in (widening(), widening(reader=True)):
+        kernels = kernels_of(load_target("cortex-m4/cmsis-nn"))
+        before, choice = instructions_of(read_model(data), kernels.target), choice_of(data)
+        for rate in choice.rates:
+            spellings = choice.at(rate, 0)
+            outlined, more = choice.outlined(spellings)
+            written = read_model(data)
+            Respell(spellings).apply(written)
+            timeline = timeline_of(written, kernels.scratch_of)
+            problem = planning_problem(timeline, kernels.input_overlaps_of)
+            plan = pack(problem, view_aliases(timeline, written.main))
+            scratch = sum(sum(map(align_up, kernels.scratch_of(op))) for op in written.main.ops)
+            more_bytes = pack(outlined, ()).height(outlined) - plan.height(problem)
+            assert 0 <= more_bytes <= scratch < 300
+            offsets = tensor_offsets(timeline, plan)
+            views = [op for op in written.main.ops if op.kind == "RESHAPE"]
+            written.main.ops = [op for op in written.main.ops if op not in views]
+            assert before + more == instructions_of(written, kernels.target, offsets)
+            assert len(views) == 2 * len(spellings)
 
 
 def test_more_is_paid_for_less_distance() -> None:

@@ -24,7 +24,8 @@ def random_scheme(data: bytes, seed: int) -> TiledRegion | None:
     halo = rng.choice(HALOS)
     axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (0,), (ROWS, COLUMNS), (ROWS, CHANNELS)]
     picked = rng.choice(axes if halo == "recompute" else axes[:5])
-    splits = tuple(Split(a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
+    growth = random.Random(f"growth {seed}").choice((0, 0, 30, -50))
+    splits = tuple(Split(a, rng.randint(2, 4 if len(picked) > 1 else 12), growth) for a in picked)
     border, backward, eager = rng.choice(BORDERS), rng.random() < 0.3, rng.random() < 0.4
     return TiledRegion(tuple(chosen), splits, halo, border, backward, eager)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -51,6 +51,19 @@ def test_parts_cover_an_axis_and_start_at_units() -> None:
         assert all(a % unit == 0 for a, _ in found)
         units = [-(-(b - a) // unit) for a, b in found]
         assert len(found) == min(parts, -(-size // unit)) and max(units) - min(units) <= 1
+
+
+def test_parts_grow_or_shrink_evenly() -> None:
+    assert cuts(300, 3, growth=30) == [(0, 70), (70, 170), (170, 300)]
+    assert cuts(300, 3, growth=-30) == [(0, 130), (130, 230), (230, 300)]
+    assert cuts(10, 1, growth=50) == [(0, 10)]
+    for size, parts, unit in product((7, 48, 97), range(2, 7), (1, 4)):
+        for growth in (-99, -20, 20, 99):
+            found = cuts(size, parts, unit, growth)
+            assert [i for a, b in found for i in range(a, b)] == list(range(size))
+            assert all(a % unit == 0 for a, _ in found) and len(found) <= parts
+            lengths = [b - a for a, b in (found if growth > 0 else reversed(found))]
+            assert all(b - a >= -unit for a, b in pairwise(lengths))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])

@@ -167,6 +167,15 @@ class SearchBudget:
     """Differences of a neighbour's ends, part counts and rows. Only -2 and -1, only 1 and 2, or
     only -2 and 1: resnet_q all +0.9 %, fronts of resnet_q and mnv2 up to +3.7 %, in 0.8 times the
     seconds."""
+    growth_steps: tuple[int, ...] = (-20, 20, -30, 30)
+    """Differences of the growth of a region's parts, in per cent. Only -20 and 20:
+    mobilenet_v2_030_80 own +0.7 %; only -30 and 30: mobilenet_v2_035_96 own +0.9 %,
+    mobilenet_v2_035_144 own +0.5 %; -25 and 25: +0.9 and +1.0 %."""
+    resized_batch: int = 12
+    """How many models with resized parts are evaluated before the smallest is changed further. 36:
+    the same bytes on four MobileNetV2s with own operators, in up to 1.3 times the seconds."""
+    resizing_work: int = 8_000
+    """Work of resizing parts of the smallest model."""
     promising_change: int = 64
     """A changed model is evaluated in one tile order only where it needs more bytes than the
     smallest tiling that is as fast, by more than 1/64. All models in both orders, with own

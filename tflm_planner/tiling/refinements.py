@@ -18,6 +18,7 @@ from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import (
     FASTER,
+    RESIZED,
     SMALLER,
     Change,
     loops_otherwise,
@@ -46,6 +47,7 @@ class Refinements:
         yield self.evaluate_spellings, "operators spelled otherwise"
         yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.refine_pareto_front, "what is faster and larger changed too"
+        yield self.resize_parts, "parts of the smallest resized"
         yield self.plan_with_care, "the best planned with care"
 
     def evaluate_spellings(self) -> None:
@@ -106,7 +108,8 @@ class Refinements:
     def _neighbours(self, candidate: Candidate, kinds: Sequence[Change]) -> Iterator[Candidate]:
         """The candidate with one region changed."""
         peak = self.models.peak_of(candidate)
-        return neighbours(candidate, len(self.order), kinds, peak, self._steps)
+        growth_steps = self.options.search_budget.growth_steps
+        return neighbours(candidate, len(self.order), kinds, peak, self._steps, growth_steps)
 
     @property
     def _steps(self) -> tuple[int, ...]:
@@ -135,6 +138,32 @@ class Refinements:
                 stop.record(self._mean_bytes())
                 if stop.is_due or work_left < 0:
                     return
+
+    def resize_parts(self) -> None:
+        """Change the number and the sizes of the parts of the smallest model, and of what comes of
+        it, as long as that makes it smaller."""
+        work_left, known = self.options.search_budget.resizing_work, set[Candidate]()
+        while (smallest := self._smallest) and smallest not in known and work_left > 0:
+            known.add(smallest)
+            if not self._is_too_large(smallest):
+                work_left -= self._resize(smallest, work_left)
+
+    @property
+    def _smallest(self) -> Candidate | None:
+        """The smallest model that is changed, to be planned as the best ones are."""
+        best = self.distinct_models()[:1]
+        return replace(best[0].candidate, effort=Effort.CLIMB) if best else None
+
+    def _resize(self, candidate: Candidate, most_work: int) -> int:
+        """Evaluate resized parts until a model is smaller than this one; returns the work."""
+        budget = self.options.search_budget
+        resized = [*islice(self._neighbours(candidate, RESIZED), budget.batch)]
+        work = 0
+        while resized and self._smallest == candidate and work < most_work:
+            batch, resized = resized[: budget.resized_batch], resized[budget.resized_batch :]
+            self.models.add_changed(batch)
+            work += sum(map(self.models.work_of, batch))
+        return work
 
     def _front(self) -> list[Candidate]:
         return [e.candidate for e in self.models.front()]

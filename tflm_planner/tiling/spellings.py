@@ -45,10 +45,11 @@ vww_96_int8, rows of 2 pixels instead of 16 save 112 of 64,176 bytes for 4.5 % m
 
 @dataclass(frozen=True)
 class _Offers:
-    """The ways to write one operator. need: bytes that live while it runs as it is. offers: the
-    operator as it is first; each further offer takes more instructions, at a higher rate, for a
-    smaller distance."""
+    """The ways to write one operator. pair: indices of its result and its operand among the buffers
+    of the problem. need: bytes that live while it runs as it is. offers: the operator as it is
+    first; each further offer takes more instructions, at a higher rate, for a smaller distance."""
 
+    pair: tuple[int, int]
     need: int
     offers: Sequence[Offer]
 
@@ -79,11 +80,13 @@ class SpellingChoice:
         memo: OfferMemo | None = None,
     ) -> None:
         offers_of = partial((memo or OfferMemo(kernels)).of, rows=rows)
+        self._problem = problem
         gaining = list(_pointwise(model, timeline, problem, offers_of))
         freed = tuple(Overlap(*p.pair, p.freed, UNBOUNDED) for p in gaining)
         self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
         """A lower bound on the height of plans with any spellings."""
         self._operators = [p.offers for p in gaining if p.need > self.floor]
+        self._spelled = {o.spelling: (p.pair, o) for p in self._operators for o in p.offers}
 
     @property
     def rates(self) -> list[float]:
@@ -101,6 +104,14 @@ class SpellingChoice:
         """The spellings of the operators above a level."""
         chosen = (operator.at(rate) for operator in self._operators if operator.need > level)
         return tuple(o.spelling for o in chosen if o.spelling is not None)
+
+    def outlined(self, spellings: Sequence[Spelling]) -> tuple[Problem, int]:
+        """The problem with these spellings, without the views that they need and with their scratch
+        as part of the distances, and the instructions that they add."""
+        chosen = [self._spelled[spelling] for spelling in spellings]
+        nearer = (Overlap(*pair, offer.distance, UNBOUNDED) for pair, offer in chosen)
+        problem = self._problem.permitting((*self._problem.overlaps, *nearer))
+        return problem, sum(offer.instructions for _, offer in chosen)
 
     def price(self, rate: float, level: int) -> int:
         """Additional instructions of the spellings that `at` returns."""
@@ -126,7 +137,9 @@ class _Pointwise:
     @property
     def offers(self) -> _Offers:
         """The ways to write this operator."""
-        return _Offers(self.need, [offer.at(self.position) for offer in self.form.offers])
+        return _Offers(
+            self.pair, self.need, [offer.at(self.position) for offer in self.form.offers]
+        )
 
 
 def _pointwise(

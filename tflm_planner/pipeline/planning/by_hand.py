@@ -52,8 +52,8 @@ def parse_patch(text: str) -> Patch:
 
 def parse_split(text: str) -> TiledRegion:
     """Parse "2-7:rows=4,columns=2": operators by position in the file, and into how many parts
-    rows, columns, channels, an axis ("axis0=2") or a sum is split; optionally with halo=, border=,
-    and order=backward or order=eager."""
+    rows, columns, channels, an axis ("axis0=2") or a sum is split, each optionally followed by
+    growth= (`boxes.cuts`); optionally with halo=, border=, and order=backward or order=eager."""
     match = re.fullmatch(r"([\s\d,-]+):(.+)", text)
     if match is None:
         raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
@@ -65,6 +65,8 @@ def parse_split(text: str) -> TiledRegion:
         axis = _axis(name)
         if axis is not None and value.isdecimal() and int(value) > 0:
             splits.append(Split(axis, int(value)))
+        elif name == "growth" and splits and re.fullmatch(r"-?\d{1,2}", value):
+            splits[-1] = splits[-1]._replace(growth=int(value))
         elif (name, value) == ("order", "backward"):
             settings["backward"] = True
         elif (name, value) == ("order", "eager"):
@@ -74,13 +76,16 @@ def parse_split(text: str) -> TiledRegion:
         else:
             raise UsageError(
                 f"--split {text!r}: {setting.strip()!r} is not understood; there are "
-                f"{', '.join(_AXES)}, axisN, halo ({', '.join(HALOS)}), "
-                f"border ({', '.join(BORDERS)}) and order= (backward, eager)"
+                f"{', '.join(_AXES)}, axisN, after each of these growth (-99 to 99), "
+                f"halo ({', '.join(HALOS)}), border ({', '.join(BORDERS)}) and order= (backward, "
+                "eager)"
             )
     if not splits or len({s.axis for s in splits}) < len(splits):
         raise UsageError(f"--split {text!r}: give each axis to be split once")
     if len(splits) > 1 and any(s.axis == SUM for s in splits):
         raise UsageError(f"--split {text!r}: a sum is split alone")
+    if any(s.axis == SUM and s.growth for s in splits):
+        raise UsageError(f"--split {text!r}: shares of a sum have one size; leave growth out")
     return TiledRegion(ops, tuple(splits), **settings)
 
 

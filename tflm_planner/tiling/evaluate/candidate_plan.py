@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import instructions_of
-from tflm_planner.memory.problem import Plan, Problem
-from tflm_planner.model.ir import Tensor
+from tflm_planner.memory.problem import Overlap, Plan, Problem
+from tflm_planner.model.ir import Graph, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.tflm.liveness import (
     Timeline,
@@ -14,7 +15,7 @@ from tflm_planner.tflm.liveness import (
     timeline_of,
     view_aliases,
 )
-from tflm_planner.tflm.placement import placement_of, tensor_offsets
+from tflm_planner.tflm.placement import tensor_offsets
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.memo import EvaluationMemo
 from tflm_planner.tiling.evaluate.tiled_model import TiledModel
@@ -40,6 +41,11 @@ class PlannedCandidate:
     plan: Plan
 
     @property
+    def height(self) -> int:
+        """Bytes of the plan."""
+        return self.plan.height(self.problem)
+
+    @property
     def offsets(self) -> dict[Tensor, int]:
         """Tensor -> bytes from the head's start."""
         return tensor_offsets(self.timeline, self.plan)
@@ -56,6 +62,21 @@ def plan_candidate(
 
 
 @dataclass(frozen=True)
+class _Outline:
+    """Spellings of operators, and what a plan needs that knows only how near their results may come
+    to their operands."""
+
+    spellings: tuple[Spelling, ...]
+    height: int
+    instructions: int
+
+    @property
+    def figures(self) -> PlanFigures:
+        """The figures by which spellings are chosen."""
+        return PlanFigures(self.height, self.height, self.instructions)
+
+
+@dataclass(frozen=True)
 class _Planner:
     """Plans the tiled models of one candidate."""
 
@@ -68,10 +89,16 @@ class _Planner:
         model, options = tiled.model, self.options
         timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
         problem = planning_problem(timeline, options.input_overlaps_of)
-        binds = options.dialect and candidate.has_views and candidate.bind_views
-        aliases = view_aliases(timeline, model.main) if binds else ()
+        aliases = self._required(timeline, model.main, candidate)
         plan = self.memo.plans.pack(problem, aliases, candidate.effort.rounds)
         return PlannedCandidate(tiled, timeline, problem, plan)
+
+    def _required(
+        self, timeline: Timeline, graph: Graph, candidate: Candidate
+    ) -> Sequence[Overlap]:
+        """The aliases of views that must lie inside their parents."""
+        binds = self.options.dialect and candidate.has_views and candidate.bind_views
+        return view_aliases(timeline, graph) if binds else ()
 
     def plan_respelled(
         self, tiled: TiledModel, candidate: Candidate, most: int
@@ -86,18 +113,20 @@ class _Planner:
     def _respell(
         self, as_it_is: PlannedCandidate, candidate: Candidate, most: int
     ) -> PlannedCandidate:
-        """The best plan with operators in other spellings, or the given plan."""
+        """The best plan with operators in other spellings, or the given plan. The spellings are
+        chosen by plans of the buffers as they are; only the chosen ones are written."""
+        tiled = as_it_is.tiled
+        spellings = self._best_spellings(as_it_is, candidate, most)
+        if not spellings:
+            return as_it_is
+        spelled = self.plan(tiled.with_spellings(spellings), candidate)
+        is_lower = spelled.height < as_it_is.height
+        return spelled if is_lower and self._instructions(spelled) <= most else as_it_is
+
+    def _best_spellings(
+        self, as_it_is: PlannedCandidate, candidate: Candidate, most: int
+    ) -> tuple[Spelling, ...]:
         tiled, options = as_it_is.tiled, self.options
-        target = options.kernels.target
-
-        def respell(spellings: tuple[Spelling, ...]) -> PlannedCandidate:
-            return self.plan(tiled.with_spellings(spellings), candidate)
-
-        def measure(planned: PlannedCandidate) -> PlanFigures:
-            head = placement_of(planned.timeline, planned.offsets).head
-            instructions = instructions_of(planned.tiled.model, target, planned.offsets)
-            return PlanFigures(head, head, instructions)
-
         choice = SpellingChoice(
             tiled.model,
             as_it_is.timeline,
@@ -106,5 +135,17 @@ class _Planner:
             rows=options.dialect or options.allows("RESHAPE", tiled.used_kinds),
             memo=self.memo.offers,
         )
+        required = self._required(as_it_is.timeline, tiled.model.main, candidate)
+        instructions = self._instructions(as_it_is)
+
+        def outline(spellings: tuple[Spelling, ...]) -> _Outline:
+            problem, more = choice.outlined(spellings)
+            plan = self.memo.plans.pack(problem, required, candidate.effort.rounds)
+            return _Outline(spellings, plan.height(problem), instructions + more)
+
         permission = SpellingPermission(instructions=most)
-        return best_spellings(choice, as_it_is, permission, Respelling(respell, measure))
+        respelling = Respelling(outline, lambda outlined: outlined.figures)
+        return best_spellings(choice, outline(()), permission, respelling).spellings
+
+    def _instructions(self, planned: PlannedCandidate) -> int:
+        return instructions_of(planned.tiled.model, self.options.kernels.target, planned.offsets)

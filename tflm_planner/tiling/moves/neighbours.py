@@ -32,16 +32,17 @@ def neighbours(
     kinds: Sequence[Change],
     peak: int | None = None,
     steps: Sequence[int] = DEFAULT_BUDGET.neighbour_steps,
+    growth_steps: Sequence[int] = DEFAULT_BUDGET.growth_steps,
 ) -> Iterator[Candidate]:
     """Candidates with one region changed, left out, or joined with the next.
 
     count: operators of the model. kinds: `SMALLER` or `FASTER`. peak: the operator at the peak of
     memory; None if it is not known. steps: differences to try for ends, part counts and rows, in
-    ascending order.
+    ascending order. growth_steps: differences of the growth of uneven parts, in per cent.
     """
     regions = candidate.regions
     nearest = sorted(range(len(regions)), key=lambda k: _distance(regions[k], peak))
-    variants = [_variants(_Site(candidate, k, count, steps), kinds) for k in nearest]
+    variants = [_variants(_Site(candidate, k, count, steps, growth_steps), kinds) for k in nearest]
     yield from filter(None, chain.from_iterable(zip_longest(*variants)))
 
 
@@ -69,12 +70,13 @@ def loops_otherwise(
 
 @dataclass(frozen=True)
 class _Site:
-    """The region of a candidate that changes. count and steps: as for `neighbours`."""
+    """The region of a candidate that changes. The other fields are as for `neighbours`."""
 
     candidate: Candidate
     index: int
     count: int
     steps: Sequence[int]
+    growth_steps: Sequence[int]
 
     @property
     def region(self) -> Region:
@@ -111,7 +113,21 @@ def _with_parts(site: _Site, steps: Sequence[int]) -> Iterator[Candidate]:
         return site.changed(replace(region, rows=r) for r in rows)
     outer, *inner = region.splits
     parts = [n for step in steps if (n := outer.parts + step) > 1]
-    return site.changed(replace(region, splits=(Split(outer.axis, n), *inner)) for n in parts)
+    return site.changed(replace(region, splits=(outer._replace(parts=n), *inner)) for n in parts)
+
+
+def _uneven_parts(site: _Site) -> Iterator[Candidate]:
+    """Parts that grow or shrink along their axis, one less or as many: what the first tiles read is
+    free while the later ones run, so that these may be larger."""
+    region = site.region
+    if isinstance(region, LoopedRegion):
+        return
+    outer, *inner = region.splits
+    for parts, step in product((outer.parts - 1, outer.parts), site.growth_steps):
+        growth = outer.growth + step
+        if parts > 1 and abs(growth) < 100:
+            split = Split(outer.axis, parts, growth)
+            yield from site.changed([replace(region, splits=(split, *inner))])
 
 
 def _fewest_parts(site: _Site) -> Iterator[Candidate]:
@@ -175,6 +191,8 @@ FASTER = (_halos, _fewest_parts, _left_out, _joined, _directions, _other_parts, 
 """Changes of a model that is to become faster, those that gained most for each attempt first:
 hypervolumes of fronts with own operators are 0.235 in place of 0.186 for mcunet_in3_176, 0.552 in
 place of 0.538 for squeezenet_11 and 0.314 in place of 0.309 for mobilenet_v2_030_80."""
+RESIZED = (_uneven_parts, _fewest_parts, _other_parts)
+"""Changes of the number and the sizes of parts."""
 
 
 def _sort_regions(regions: list[Region]) -> tuple[Region, ...]:

@@ -41,10 +41,12 @@ HALOS: tuple[HaloPolicy, ...] = ("recompute", "blocks", "merge")
 
 
 class Split(NamedTuple):
-    """Cuts the results of a region into `parts` parts along `axis`."""
+    """Cuts the results of a region into `parts` parts along `axis`. growth: see `boxes.cuts`; 0
+    for parts of one size."""
 
     axis: int
     parts: int
+    growth: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,11 +91,11 @@ class BoxPlan:
         """The boxes from which a result is joined, in raster order."""
         shape, splits = tensor.shape or (), self._cutting.splits
         ranges: list[list[tuple[int, int]]] = [[(0, n)] for n in shape]
-        for axis, parts in splits:
+        for axis, parts, growth in splits:
             if axis < len(shape):
                 unit = view_unit(tensor, axis) if len(splits) == 1 else 1
                 unit = unit if unit * parts <= shape[axis] else 1
-                ranges[axis] = cuts(shape[axis], parts, unit)
+                ranges[axis] = cuts(shape[axis], parts, unit, growth)
         return list(product(*ranges))
 
     def plan_tile(self, k: int, needs: dict[Tensor, list[Box]]) -> None:
@@ -186,28 +188,29 @@ class BoxPlan:
         """Decide the blocks of every tensor of the region, if halos are kept."""
         if len(self._cutting.splits) != 1:
             raise NotTileableError("halos are kept along one axis only")
-        ((first, parts),) = self._cutting.splits
+        (split,) = self._cutting.splits
         needs: dict[Tensor, list[Box]] = {key: list(b) for key, b in boxes.items()}
-        self._blocks.axes = dict.fromkeys(self._results, first)
+        self._blocks.axes = dict.fromkeys(self._results, split.axis)
         for op in reversed(self._ops):
             for t in op.outputs:
                 if t not in needs:
                     continue
                 axis = self._blocks.axes.get(t)
                 cover = self._widen_box(op, t, hull(needs[t]))
-                self._blocks.of[t] = self._cut_blocks(t, axis, parts, cover, needs[t])
+                self._blocks.of[t] = self._cut_blocks(t, axis, split, cover, needs[t])
                 self._follow(op, t, axis)
                 for block in self._blocks.of[t]:
                     self._demand(op, t, block, needs)
 
     def _cut_blocks(
-        self, tensor: Tensor, axis: int | None, parts: int, cover: Box, reads: Sequence[Box]
+        self, tensor: Tensor, axis: int | None, split: Split, cover: Box, reads: Sequence[Box]
     ) -> list[Box]:
         if axis is None or axis >= len(cover):
             return [full_box(tensor)]
         if self._cutting.halo == "merge":
             low, high = cover[axis]
-            return along(cover, axis, [(a + low, b + low) for a, b in cuts(high - low, parts)])
+            ranges = cuts(high - low, split.parts, growth=split.growth)
+            return along(cover, axis, [(a + low, b + low) for a, b in ranges])
         edges = sorted({e for box in reads for e in box[axis]})
         return along(cover, axis, list(pairwise(edges)))
 

@@ -59,12 +59,18 @@ def along(box: Box, axis: int, ranges: Sequence[Range]) -> list[Box]:
     return [(*box[:axis], r, *box[axis + 1 :]) for r in ranges]
 
 
-def cuts(size: int, parts: int, unit: int = 1) -> list[Range]:
+def cuts(size: int, parts: int, unit: int = 1, growth: int = 0) -> list[Range]:
     """An axis of `size` elements cut into `parts` ranges that start at multiples of `unit`. The
-    last range may be smaller, and there may be fewer ranges if the axis is short."""
+    last range may be smaller, and there may be fewer ranges if the axis is short. growth: the last
+    range is larger than the mean by so many per cent, and the first smaller; from range to range
+    they grow by the same amount."""
     units = -(-size // unit)
     parts = min(parts, units)
-    edges = [min(units * k // parts * unit, size) for k in range(parts + 1)]
+    steps = max(parts - 1, 1)
+    edges = list[int]()
+    for k in range(parts + 1):
+        hundredths = 100 * k * steps - growth * k * (parts - k)  # of an edge's place, times parts
+        edges.append(min(units * hundredths // (100 * parts * steps) * unit, size))
     return [(a, b) for a, b in pairwise(edges) if a < b]
 
 

@@ -2,6 +2,7 @@
 
     TiledRegion((2, 3, 4), (Split(ROWS, 4),))               operators 2 to 4 in 4 bands of rows
     TiledRegion(..., (Split(ROWS, 3), Split(COLUMNS, 3)))   3 x 3 patches
+    TiledRegion(..., (Split(ROWS, 3, 30),))                 3 bands, of 70, 100 and 130 % of a third
     TiledRegion(..., (Split(CHANNELS, 2),))                 output channels in two halves
     TiledRegion(..., (Split(SUM, 4),))                      the sum over input channels in 4 shares
 
@@ -50,6 +51,7 @@ class TiledRegion:
     def __post_init__(self) -> None:
         assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
         assert self.ops and all(s.parts > 0 for s in self.splits), "nothing to tile"
+        assert all(abs(s.growth) < 100 for s in self.splits), "a part without elements"
         assert self.exact or len(self.splits) == 1, "a sum is split alone"
 
     @property
@@ -129,7 +131,8 @@ def _note(region: TiledRegion, ops: Sequence[Op], draft: Draft) -> str:
     before, after = total_macs(ops), total_macs(draft.ops)
     names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels", SUM: "a sum (NOT exact)"}
     how = " x ".join(
-        f"{s.parts} parts of {names.get(s.axis, f'axis {s.axis}')}" for s in region.splits
+        f"{s.parts} {'uneven ' if s.growth else ''}parts of {names.get(s.axis, f'axis {s.axis}')}"
+        for s in region.splits
     )
     more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
     return f"tiled {_span(ops)}: {how}, {len(draft.ops)} operators{more}"
