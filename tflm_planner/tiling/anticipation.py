@@ -60,6 +60,7 @@ def search_anticipating(
     refinements = Refinements(models, options, order)
     refinements.evaluate_spellings()
     refinements.evaluate_neighbours()
+    refinements.resize_parts()
     refinements.plan_with_care()
     front = pareto_fronts(models.tilings)
     return TilingResult(models.best, front, models.count, slower_front(front, models.slower), ())
