@@ -1,4 +1,4 @@
-"""A second search of a large model, for tiles beside which other spellings pay.
+"""A second search of a model, for tiles beside which other spellings pay.
 
     tiles, as if operators were in their freest spelling --> the front of promises
     the same models with true spellings --> neighbours, more effort --> tilings

@@ -2,6 +2,7 @@
 
     spellings     operators written so that another kernel runs (`spellings`)
     neighbours    one region of a model changed, left out, or joined with the next
+    sizes         the parts of the smallest model made more, fewer, or uneven
     care          the best few models planned again with more effort
 
 This module must not know how the models were found.
