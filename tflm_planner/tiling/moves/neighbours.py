@@ -36,9 +36,9 @@ def neighbours(
 ) -> Iterator[Candidate]:
     """Candidates with one region changed, left out, or joined with the next.
 
-    count: operators of the model. kinds: `SMALLER` or `FASTER`. peak: the operator at the peak of
-    memory; None if it is not known. steps: differences to try for ends, part counts and rows, in
-    ascending order. growth_steps: differences of the growth of uneven parts, in per cent.
+    count: operators of the model. kinds: `SMALLER`, `FASTER` or `RESIZED`. peak: the operator at
+    the peak of memory; None if it is not known. steps: differences to try for ends, part counts and
+    rows, in ascending order. growth_steps: differences of the growth of parts, in per cent.
     """
     regions = candidate.regions
     nearest = sorted(range(len(regions)), key=lambda k: _distance(regions[k], peak))
