@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,8 @@ from tflm_planner.pipeline.planning.refusals import (
     Refusal,
     RefusalCauses,
 )
-from tflm_planner.pipeline.planning.tiled_file import plan_tiling, tiled_model
+from tflm_planner.pipeline.planning.tiled_file import new_kinds, plan_tiling, tiled_model
+from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.element_types import form_of
 from tflm_planner.tiling.tilings import Tiling
@@ -150,3 +152,17 @@ def test_the_proof_s_cause_ends_the_tilings_that_share_it(
     assert report.front is not None
     least = report.after.arena.arena
     assert all(p.size >= least for p in report.front.points if p.role == "tiled")
+
+
+def test_a_file_of_a_tiling_has_no_operators_that_are_not_permitted() -> None:
+    """Although its views need not lie inside their parents: then its last plan might copy parts,
+    with operators that the firmware lacks."""
+    permission = api.TilePermission(operators=api.AllowedOperators.NONE)
+    options = api.MemoryOptions(kernels=api.kernels_of(api.load_target("cortex-m4/cmsis-nn")))
+    aligned = chain(*[(1, 1, 16)] * 3, size=24)
+    views = tiling(replace(rows(1, parts=3), border="waste"))
+    planned = plan_tiling(aligned, replace(views, bind_views=False), permission, options, silent)
+    assert new_kinds(read_model(aligned), planned.inspection.model) == []
+    odd = chain(*[(1, 1, 3)] * 3, size=24)  # rows of 15 bytes, where no view can begin
+    with pytest.raises(UnsoundPlanError, match=r"its plan needs CONCATENATION.*may not be added"):
+        plan_tiling(odd, views, permission, options, silent)

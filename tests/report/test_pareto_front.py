@@ -77,7 +77,7 @@ def test_slower_ones_are_smaller_and_not_absurd() -> None:
 def test_the_final_plan_beats_trials_that_it_is_better_than() -> None:
     chosen, small, fast = tiling(57, 1.04), tiling(56, 1.06), tiling(70, 1.01)
     found = TilingResult(chosen, (small, chosen, fast), 9, (tiling(40, 1.3),))
-    front = with_stock(front_of_search(found, "arena", 1.1, 82, chosen, 55), 100, "exact")
+    front = with_stock(front_of_search(found, "arena", 1.1, 82, chosen, 55, 1.04), 100, "exact")
     assert [(p.role, p.size) for p in front.points] == [
         ("stock", 100), ("plan", 82), ("tiled", 70), ("chosen", 55), ("slower", 40),
     ]  # fmt: skip

@@ -15,6 +15,8 @@ from tflm_planner.transforms.subsample import Subsample
 from tflm_planner.transforms.tile.operator_tiles import Border
 
 Method = Literal["regions", "motes"]
+COPYING = ("SLICE", "CONCATENATION")
+"""The operators by which parts of tensors are cut out and joined, where these are no views."""
 METHODS: tuple[Method, ...] = get_args(Method)
 Objective = Literal["arena", "head"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -85,7 +87,7 @@ class TilingOptions:
 
     def allows_copies(self, used_kinds: frozenset[str]) -> bool:
         """Whether parts of tensors may be cut out and joined by copying."""
-        return all(self.allows(kind, used_kinds) for kind in ("SLICE", "CONCATENATION"))
+        return all(self.allows(kind, used_kinds) for kind in COPYING)
 
     def borders(self, used_kinds: frozenset[str]) -> tuple[Border, ...]:
         """How tiles may get the padding of the image's border: by PAD only if that is permitted."""

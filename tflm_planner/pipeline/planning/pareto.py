@@ -28,16 +28,17 @@ def front_of_search(
     plain: int,
     written: Tiling | None,
     size: int,
+    slowdown: float = 1.0,
 ) -> ParetoFront:
     """The front of a search. allowed: the permitted slowdown. plain: bytes with order and plan
-    alone. written: the tiling that was written; None if the plain plan was. size: bytes of the
+    alone. written: the tiling that was written; None if the plain plan was. size, slowdown: of the
     final plan."""
     points = [ParetoPoint("chosen" if written is None else "plan", plain, 1.0)]
     for tiling in result.front:
         if tiling.is_changed and tiling != written and tiling.bytes < plain:
             points.append(_point("tiled", tiling, tiling.bytes))
     if written is not None:
-        points.append(_point("chosen", written, size))
+        points.append(replace(_point("chosen", written, size), slowdown=slowdown))
     least = min(p.size for p in points)
     points += [_point("slower", t, t.bytes) for t in result.slower if t.bytes < least]
     return ParetoFront(objective, allowed, _without_dominated(points))

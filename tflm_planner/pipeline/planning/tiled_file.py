@@ -38,6 +38,7 @@ from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.evaluate.candidate import has_tiles
+from tflm_planner.tiling.options import COPYING
 from tflm_planner.tiling.search import Tiling
 from tflm_planner.tiling.spellings import SpellingPermission
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -65,7 +66,7 @@ def plan_tiling(
 ) -> PlannedFile:
     """Make the file of a tiling. It is in the dialect if that is permitted and the tiling has
     views, and portable otherwise. Raises UsageError if TFLM could not run it, and UnsoundPlanError
-    if a guard refuses it."""
+    if a guard refuses it, or if a plan that was searched needs operators that are not permitted."""
     exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
     source = read_model(original)
     in_dialect = permission.dialect and tiling.has_views
@@ -77,11 +78,16 @@ def plan_tiling(
     if not (in_dialect and exact):
         _check_runs(source, twin, options.kernels.target)
     used_kinds = frozenset(op.kind for op in source.ops())
-    rows = permission.operators.allows("RESHAPE", used_kinds, options.kernels.target)
-    search = _search_options(options, tiling, rows=in_dialect or rows)
+
+    def is_permitted(kind: str) -> bool:
+        by_hand = bool(permission.by_hand)
+        return by_hand or permission.operators.allows(kind, used_kinds, options.kernels.target)
+
+    search = _search_options(options, tiling, rows=in_dialect or is_permitted("RESHAPE"))
     if in_dialect:
         cropped, notes = tiled(crop=has_tiles(tiling.regions))
-        with_views = replace(search, bind_views=tiling.bind_views, in_dialect=True)
+        copies = all(map(is_permitted, COPYING))
+        with_views = replace(search, bind_views=tiling.bind_views or not copies, in_dialect=True)
         memory_plan = plan_memory(cropped, with_views, on_progress, stop)
         planned, dialect_notes = _write_dialect(memory_plan, options)
         _check_runs(source, planned.inspection.model, options.kernels.target)
@@ -91,6 +97,8 @@ def plan_tiling(
     else:
         planned = write_and_check(plan_memory(twin, search, on_progress, stop), options)
     more = new_kinds(source, planned.inspection.model)
+    if forbidden := [kind for kind in more if not is_permitted(kind)]:
+        raise UnsoundPlanError(f"its plan needs {', '.join(forbidden)}, which may not be added")
     notes = [*notes, *registration_notes(more), *planned.notes]
     return replace(
         planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions),

@@ -204,6 +204,7 @@ def _pareto_front(
         job.objective_bytes(job.plain),
         tiling,
         job.objective_bytes(planned),
+        planned.slowdown,
     )
 
 

@@ -29,17 +29,25 @@ class TilingJob:
     stop: Stop
 
     def plan(self, tiling: Tiling) -> PlannedFile:
-        """Make the file of a tiling. Raises UsageError or UnsoundPlanError if it cannot be made."""
-        return plan_tiling(
+        """Make the file of a tiling, with the slowdown of what was made: its last plan may spell
+        operators otherwise than the plan by which it was evaluated. Raises UsageError or
+        UnsoundPlanError if it cannot be made."""
+        planned = plan_tiling(
             self.original, tiling, self.permission, self.options, self.on_progress, self.stop
         )
+        instructions = planned.instructions(self.options.kernels.target)
+        return replace(planned, slowdown=instructions / self.instructions)
+
+    @property
+    def instructions(self) -> int:
+        """Instructions of one inference of the model as it is."""
+        return count_instructions(self.plain.memory_plan, self.options.kernels.target)
 
     def respelled(self, max_slowdown: float) -> tuple[Tiling, PlannedFile] | None:
         """The model with other spellings of operators and no tiles, with its figures, and its file;
         None if that saves nothing."""
-        target = self.options.kernels.target
-        before = count_instructions(self.plain.memory_plan, target)
-        tiling = Tiling.respelled(int(max_slowdown * before), self.permission.objective)
+        most = int(max_slowdown * self.instructions)
+        tiling = Tiling.respelled(most, self.permission.objective)
         try:
             planned = self.plan(tiling)
         except (UnsoundPlanError, UsageError) as fault:
@@ -47,9 +55,9 @@ class TilingJob:
             return None
         if self.objective_bytes(planned) >= self.objective_bytes(self.plain):
             return None
-        arena, slowdown = planned.inspection.arena, planned.instructions(target) / before
-        tiling = replace(tiling, arena=arena.arena, head=arena.head, slowdown=slowdown)
-        return tiling, replace(planned, slowdown=slowdown)
+        arena = planned.inspection.arena
+        tiling = replace(tiling, arena=arena.arena, head=arena.head, slowdown=planned.slowdown)
+        return tiling, planned
 
     def objective_bytes(self, planned: PlannedFile) -> int:
         """The bytes of a file that the search minimizes."""
