@@ -221,4 +221,5 @@ def _describe_region(region: TiledRegion | LoopedRegion) -> str:
     ops = f"{region.ops[0]}-{region.ops[-1]}"
     if isinstance(region, LoopedRegion):
         return f"{ops} in a {region.border} loop, rows a turn: {region.rows}"
-    return f"{ops} in {' x '.join(str(s.parts) for s in region.splits)} parts, halo {region.halo}"
+    parts = " x ".join(f"{s.parts}{' uneven' if s.growth else ''}" for s in region.splits)
+    return f"{ops} in {parts} parts, halo {region.halo}"
