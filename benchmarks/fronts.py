@@ -38,7 +38,8 @@ COUNTED = (
     "search_work", "same_firmware_work", "same_firmware_work_large", "branches", "patch_stages",
     "unbound_retries", "neighboured_models", "climbs_among_loops", "spelled_models",
     "spelled_fully", "front_work",
-    "front_batches_without_gain", "finalists", "careful_work", "segmentations_without_gain",
+    "front_batches_without_gain", "resizing_work", "finalists", "careful_work",
+    "segmentations_without_gain",
     "attempts_without_gain",
     "hotspots_of_cap", "hotspot_orders", "hotspot_work",
     "contracted_order_states", "beam_steps",
@@ -113,16 +114,17 @@ def compare_budgets(path: Path, target: str, times: int, *, own: bool) -> float:
 
 
 def replayed(data: bytes, tilings: Sequence[Tiling], options: TilingOptions) -> int:
-    """The smallest arena that tilings of another target come to, as fast as this one asks."""
+    """The smallest arena that tilings of another target come to, as fast as this one asks. Those of
+    a model in which values were left out are not replayed."""
     workers = Workers(data, options)
     try:
         models = models_of(workers, options)
         limit = int(options.max_slowdown * models.untiled.instructions)
-        for tiling in tilings:
+        for tiling in (t for t in tilings if t.subsample is None):
             respell = None if tiling.respell is None else limit
+            plain = Candidate(tiling.ordered_regions, False, tiling.order, Effort.CAREFUL)
             models.add([
-                Candidate(tiling.regions, bound, tiling.order, Effort.CAREFUL, respell=respell)
-                for bound in (True, False)
+                replace(plain, bind_views=bound, respell=respell) for bound in (True, False)
             ])  # fmt: skip
         return models.best.arena
     finally:

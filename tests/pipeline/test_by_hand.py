@@ -10,13 +10,23 @@ from typer.testing import CliRunner
 from tests.conftest import PUBLISHED, needs_tflm
 from tests.models.small import Chain, bottleneck, wide
 from tflm_planner.cli.app import app
+from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.planning.by_hand import make_tiling, parse_loop, parse_patch, parse_split
+from tflm_planner.pipeline.planning.by_hand import (
+    parse_loop,
+    parse_patch,
+    parse_split,
+    possible_regions,
+)
+from tflm_planner.pipeline.planning.planning_session import PlanningSession
+from tflm_planner.pipeline.planning.tiled_file import tiled_model
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.progress import silent
+from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion
@@ -74,12 +84,11 @@ def test_splits_that_are_not_understood(text):
 )  # fmt: skip
 def test_operators_that_are_not_there(region, words):
     """The last operator is there, one more is not, whichever option names it."""
-    kernels = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
     with pytest.raises(UsageError) as refused:
-        make_tiling(wide(), (region,), kernels, inexact=False)
+        possible_regions(wide(), (region,), inexact=False)
     assert str(refused.value) == words
     for there in (parse_patch("2,5"), parse_split("4:rows=2")):
-        assert make_tiling(wide(), (there,), kernels, inexact=False).regions
+        assert possible_regions(wide(), (there,), inexact=False)
 
 
 def test_patches_count_operators_as_the_file_does():
@@ -88,11 +97,11 @@ def test_patches_count_operators_as_the_file_does():
     net.pool(net.x)
     net.conv(8, 3)
     net.conv(8, 3)
-    data, kernels = net.finish(), api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
-    tiling = make_tiling(data, (parse_patch("2,2"),), kernels, inexact=False)
-    assert tiling.regions[0].ops == (0,)
+    data = net.finish()
+    (region,) = possible_regions(data, (parse_patch("2,2"),), inexact=False)
+    assert region.ops == (0,)
     with pytest.raises(UsageError, match="--patch 2,1: these operators do nothing"):
-        make_tiling(data, (parse_patch("2,1"),), kernels, inexact=False)
+        possible_regions(data, (parse_patch("2,1"),), inexact=False)
 
 
 def test_loops_as_they_are_spelled():
@@ -197,6 +206,18 @@ def test_the_permission_tolerates_nothing_where_all_is_exact(tmp_path):
 
 @needs_tflm
 @pytest.mark.slow
+def test_the_slowdown_is_that_of_the_file():
+    """Its views copy nothing; those of the portable twin would."""
+    data, target = VWW.read_bytes(), api.load_target("cortex-m4/cmsis-nn")
+    tiles = api.TilePermission(by_hand=(parse_split("1-6:rows=3"),))
+    options = api.PlanOptions(api.MemoryOptions(kernels=api.kernels_of(target)), tiles, verify=None)
+    planned = PlanningSession(data, Stop(), silent).plan(options).file
+    twin, _ = tiled_model(data, tiles.by_hand, crop=False)
+    before, portable = (latency_of(m, target).instructions for m in (read_model(data), twin))
+    assert planned.slowdown == planned.instructions(target) / before
+    assert 1 < planned.slowdown < portable / before
+
+
 def test_a_loop_beside_tiles_is_proved_and_says_what_it_needs(tmp_path):
     done, out = run(tmp_path, wide(), "--loop", "0-1:rows=2,border=peeled", "--split", "2-3:rows=3")
     assert done.exit_code == 0 and "yes, the outputs are equal" in done.output

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tflm_planner.tiling.options import Objective
 from tflm_planner.transforms.row_loop import LoopedRegion
@@ -49,10 +49,21 @@ class Tiling:
     """The rewrite before tiles that computes pixels only where they are read; None: none is."""
 
     @classmethod
-    def respelled(cls, instructions: int, objective: Objective) -> Tiling:
-        """A tiling without regions, in which operators may be spelled otherwise, up to
-        `instructions`. Its figures are not known before it is planned."""
-        return cls((), 0, 1.0, None, True, objective=objective, respell=instructions)
+    def unplanned(
+        cls,
+        regions: tuple[Region, ...] = (),
+        *,
+        bind_views: bool = True,
+        respell: int | None = None,
+        objective: Objective = "arena",
+    ) -> Tiling:
+        """A tiling whose figures are not known before it is planned."""
+        return cls(regions, 0, 1.0, None, bind_views, objective=objective, respell=respell)
+
+    @property
+    def ordered_regions(self) -> tuple[Region, ...]:
+        """The regions, with operators given by their positions in the running order."""
+        return self.regions if self.order is None else in_running_order(self.regions, self.order)
 
     @property
     def has_views(self) -> bool:
@@ -124,6 +135,13 @@ class TilingResult:
     def finalists(self) -> tuple[Tiling, ...]:
         """The best tiling, then those to use instead if it is refused."""
         return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.is_changed))
+
+
+def in_running_order(regions: Iterable[Region], order: Sequence[int]) -> tuple[Region, ...]:
+    """Regions whose operators are given by their positions in `order`, which lists operators by
+    their positions in the regions as given."""
+    place = {op: i for i, op in enumerate(order)}
+    return tuple(replace(r, ops=tuple(sorted(place[i] for i in r.ops))) for r in regions)
 
 
 def best_tiling(tilings: Iterable[Tiling], arena_limit: int | None) -> Tiling:

@@ -1,7 +1,7 @@
 """Tiles and loops that the user specifies: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`, `--loop
 2-4:rows=2,border=reverse`.
 
-This module parses these options and computes what such a tiling costs; it must not choose one.
+This module parses these options and checks that such regions are possible; it must not choose any.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tflm_planner.cost import latency_of
 from tflm_planner.model.check import check
 from tflm_planner.model.ir import Graph
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.report.text.words import count
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.tiling.search import Tiling
+from tflm_planner.tiling.tilings import Region
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
@@ -127,14 +125,11 @@ def _axis(name: str) -> int | None:
     return int(numbered[1]) if numbered else _AXES.get(name)
 
 
-def make_tiling(
-    data: bytes,
-    requested: Sequence[TiledRegion | Patch | LoopedRegion],
-    kernels: TargetKernels,
-    inexact: bool,
-) -> Tiling:
-    """The specified tiling of the model in `data`, with its slowdown. Raises UsageError if it is
-    impossible."""
+def possible_regions(
+    data: bytes, requested: Sequence[TiledRegion | Patch | LoopedRegion], inexact: bool
+) -> tuple[Region, ...]:
+    """The specified regions of the model in `data`, as a `Tiling` counts their operators. Raises
+    UsageError if they are impossible."""
     model = read_model(data)
     listed = list(model.main.ops)
     run(model, Normalize())
@@ -148,7 +143,6 @@ def make_tiling(
         else _move(w, place, len(listed))
         for w in requested
     )
-    before = max(latency_of(model, kernels.target).instructions, 1)
     check(model)
     for result in Regions(regions, inexact).rewrite(model):
         if isinstance(result.refusal, NotTileableError):
@@ -158,8 +152,7 @@ def make_tiling(
         if result.refusal is not None:
             raise UsageError(f"{result.note}; give each operator to one region at most")
     check(model)
-    after = latency_of(model, kernels.target).instructions
-    return Tiling(regions, 0, after / before, None, bind_views=True)
+    return regions
 
 
 def _patched(

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
-from tflm_planner.pipeline.planning.by_hand import make_tiling
+from tflm_planner.pipeline.planning.by_hand import possible_regions
 from tflm_planner.pipeline.planning.memory_search import plan_memory
 from tflm_planner.pipeline.planning.planned_file import (
     PlannedFile,
@@ -140,23 +141,23 @@ class ModelPlanner:
         """Plan the regions that the user specified, whether they save memory or not. Both ways to
         treat views are tried. The one that adds no operators beyond the permitted ones is taken; if
         both or neither do so, the smaller one."""
-        kernels = self.options.kernels
-        tiling = make_tiling(original, permission.by_hand, kernels, permission.inexact)
+        regions = possible_regions(original, permission.by_hand, permission.inexact)
         planned: list[PlannedFile] = []
         for bind_views in (True, False) if permission.dialect else (False,):
             try:
-                variant = replace(tiling, bind_views=bind_views)
-                planned.append(self.plan_tiling(original, variant, permission))
+                tiling = Tiling.unplanned(regions, bind_views=bind_views)
+                planned.append(self.plan_tiling(original, tiling, permission))
             except (UnsoundPlanError, UsageError):
                 if not planned and not bind_views:
                     raise
         source = read_model(original)
         used_kinds = frozenset(op.kind for op in source.ops())
-        operators, target = permission.operators, kernels.target
+        operators, target = permission.operators, self.options.kernels.target
 
         def rank(file: PlannedFile) -> tuple[bool, int]:
             added = new_kinds(source, file.inspection.model)
             allowed = all(operators.allows(kind, used_kinds, target) for kind in added)
             return not allowed, file.inspection.arena.arena
 
-        return min(planned, key=rank)
+        instructions = latency_of(source, target).instructions
+        return min(planned, key=rank).beside(instructions, target)

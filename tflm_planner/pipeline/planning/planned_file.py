@@ -71,6 +71,10 @@ class PlannedFile:
     slowdown: float = 1.0
     """Predicted instructions relative to the original."""
 
+    def beside(self, instructions: int, target: Target) -> PlannedFile:
+        """This file with its slowdown relative to so many instructions of the original."""
+        return replace(self, slowdown=self.instructions(target) / max(instructions, 1))
+
     def instructions(self, target: Target) -> int:
         """Instructions of one inference of the file. Copies that its plan makes unnecessary are not
         counted."""

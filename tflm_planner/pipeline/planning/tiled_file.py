@@ -41,6 +41,7 @@ from tflm_planner.tiling.evaluate.candidate import has_tiles
 from tflm_planner.tiling.options import COPYING
 from tflm_planner.tiling.search import Tiling
 from tflm_planner.tiling.spellings import SpellingPermission
+from tflm_planner.tiling.tilings import in_running_order
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
@@ -64,9 +65,10 @@ def plan_tiling(
     on_progress: Progress,
     stop: Stop | None = None,
 ) -> PlannedFile:
-    """Make the file of a tiling. It is in the dialect if that is permitted and the tiling has
-    views, and portable otherwise. Raises UsageError if TFLM could not run it, and UnsoundPlanError
-    if a guard refuses it, or if a plan that was searched needs operators that are not permitted."""
+    """Make the file of a tiling; its slowdown is not counted here. It is in the dialect if that is
+    permitted and the tiling has views, and portable otherwise. Raises UsageError if TFLM could not
+    run it, and UnsoundPlanError if a guard refuses it, or if a plan that was searched needs
+    operators that are not permitted."""
     exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
     source = read_model(original)
     in_dialect = permission.dialect and tiling.has_views
@@ -100,10 +102,7 @@ def plan_tiling(
     if forbidden := [kind for kind in more if not is_permitted(kind)]:
         raise UnsoundPlanError(f"its plan needs {', '.join(forbidden)}, which may not be added")
     notes = [*notes, *registration_notes(more), *planned.notes]
-    return replace(
-        planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions),
-        slowdown=tiling.slowdown,
-    )  # fmt: skip
+    return replace(planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
 
 
 def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
@@ -184,8 +183,7 @@ def tiled_model(
         notes += run(model, subsample)
     if order is not None:
         reorder(model.main, [model.main.ops[i] for i in order])
-        place = {old: new for new, old in enumerate(order)}
-        regions = [replace(r, ops=tuple(sorted(place[i] for i in r.ops))) for r in regions]
+        regions = in_running_order(regions, order)
     notes += run(model, Regions(tuple(regions), inexact))
     return model, notes + (run(model, Crop()) if crop else [])
 

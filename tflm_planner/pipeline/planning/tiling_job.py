@@ -35,8 +35,7 @@ class TilingJob:
         planned = plan_tiling(
             self.original, tiling, self.permission, self.options, self.on_progress, self.stop
         )
-        instructions = planned.instructions(self.options.kernels.target)
-        return replace(planned, slowdown=instructions / self.instructions)
+        return planned.beside(self.instructions, self.options.kernels.target)
 
     @property
     def instructions(self) -> int:
@@ -47,7 +46,7 @@ class TilingJob:
         """The model with other spellings of operators and no tiles, with its figures, and its file;
         None if that saves nothing."""
         most = int(max_slowdown * self.instructions)
-        tiling = Tiling.respelled(most, self.permission.objective)
+        tiling = Tiling.unplanned(respell=most, objective=self.permission.objective)
         try:
             planned = self.plan(tiling)
         except (UnsoundPlanError, UsageError) as fault:
