@@ -27,6 +27,8 @@ from tflm_planner.cli.shared import (
     width_of,
 )
 from tflm_planner.cli.without_effect import RecordingCommand, refuse_both, was_given
+from tflm_planner.support import defaults
+from tflm_planner.support.cores import usable_cores
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +64,12 @@ class BatchArguments:
             metavar="WORDS",
         ),
     ] = None
-    workers: Annotated[int, typer.Option(min=1, help="Models that are planned at once.")] = 2
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Models that are planned at once.", show_default="one a core, at most 8"
+        ),
+    ] = None
     address: Annotated[
         str | None,
         typer.Option(
@@ -75,6 +82,11 @@ class BatchArguments:
     as_json: AsJson = False
     quiet: Quiet = False
     verbose: Verbose = False
+
+    @property
+    def processes(self) -> int:
+        """Processes on this machine, if models are planned here."""
+        return self.workers or min(defaults.WORKERS, usable_cores())
 
     def jobs(self) -> list[PlanJob]:
         """One job for each model and set of options. Raises UsageError."""
@@ -112,7 +124,7 @@ def batch_command(arguments: BatchArguments) -> None:
         quiet = arguments.quiet or arguments.as_json
         with (
             show_progress(quiet, arguments.verbose) as on_progress,
-            engine_at(arguments.address, arguments.workers, needed) as engine,
+            engine_at(arguments.address, arguments.processes, needed) as engine,
         ):
             batch = run_batch(jobs, arguments.out, engine, on_progress, fresh=arguments.fresh)
         summaries = {arguments.out / name: make(batch) for name, make in SUMMARIES.items()}

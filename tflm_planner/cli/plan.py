@@ -204,7 +204,12 @@ class PlanArguments:
     ] = None
     workers: Annotated[
         int,
-        _option(_ADVANCED, "Processes of the search; the result is the same.", min=1, metavar="N"),
+        _option(
+            _ADVANCED,
+            "Most processes of the search, one a core.",
+            min=1,
+            metavar="N",
+        ),
     ] = defaults.WORKERS
     seed: Annotated[int, _option(_ADVANCED, "Of all random choices.", min=0, metavar="N")] = (
         defaults.SEED

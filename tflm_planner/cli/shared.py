@@ -37,7 +37,7 @@ Source = Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=VERBOSE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
-WorkerCount = Annotated[int, typer.Option(min=1, help="Processes of the search.")]
+WorkerCount = Annotated[int, typer.Option(min=1, help="Most processes of the search, one a core.")]
 TargetName = Annotated[
     str,
     typer.Option("--target", "-t", help="Target, board or TOML file; see `tflm-plan targets`."),

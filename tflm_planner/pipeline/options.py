@@ -146,7 +146,7 @@ class TilePermission:
     objective: Objective = "arena"
     """What the search minimizes: bytes of the arena or of its head."""
     workers: int = defaults.WORKERS
-    """Number of processes of the search."""
+    """Most processes of the search, one a core; they change nothing but the time."""
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
     """The tiles and loops to make, instead of a search."""
     inexact: bool = False

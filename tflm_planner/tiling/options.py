@@ -69,7 +69,7 @@ class TilingOptions:
     operators: AllowedOperators = AllowedOperators.NONE
     """Operators that may be added; the firmware must register them."""
     workers: int = 1
-    """Number of processes that evaluate candidates."""
+    """Most processes that evaluate candidates, one a core."""
     work_limit: int | None = None
     """Number of operators that this search may plan, if that is less than its budget. None: only
     the budget limits it."""

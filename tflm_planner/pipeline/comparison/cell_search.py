@@ -13,7 +13,7 @@ from tflm_planner.support.stopping import Stop
 @dataclass(frozen=True)
 class CellSearch:
     """How to compute the cells of a comparison. columns: the kinds of cells, "stock" first. stop:
-    can end searches. workers: the number of processes of a search."""
+    can end searches. workers: the most processes of a search."""
 
     columns: tuple[RungKind, ...]
     stop: Stop

@@ -63,7 +63,7 @@ def plan(
     kernels of its own (`report.cannot_run`). inputs: how many random inputs those runs compare.
     seed: the seed of these inputs and of the search. time_limit: seconds after which the search
     ends with the best result so far; None ends it by counted work, which gives the same file on any
-    machine. workers: the number of processes of the search.
+    machine. workers: the most processes of the search, one a core.
 
     Raises UsageError, ModelError (the model is damaged, or cannot be run), OutputsDifferError, or
     UnsoundPlanError (an error of this tool that was found before anything was written).

@@ -11,7 +11,6 @@ do not wait for a child that is still starting.
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import subprocess
 from collections import deque
@@ -21,6 +20,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
 
 from tflm_planner.support.children import ChildProcess, start_module
+from tflm_planner.support.cores import usable_cores
 from tflm_planner.support.frames import read_frame, write_frame
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.evaluate.candidate import Evaluation
@@ -30,15 +30,14 @@ from tflm_planner.tiling.options import TilingOptions
 T = TypeVar("T", covariant=True)
 
 _WORKER = "tflm_planner.tiling.evaluate.worker"
-_PROCESSES_PER_CORE = 2
-"""More processes than this would only wait for each other, and each takes memory."""
 _JOBS_OF_CHILD, _JOBS_LEFT_TO_TAKE_TWO = 2, 4
 """How many jobs a child has at once, and how many must be left for it to take the second one."""
 
 
 def process_count(wanted: int) -> int:
-    """The number of processes to use if `wanted` are asked for."""
-    return min(wanted, _PROCESSES_PER_CORE * (os.cpu_count() or 1))
+    """The number of processes to use if `wanted` are asked for: more than one a core would only
+    wait for each other, and each takes memory."""
+    return min(wanted, usable_cores())
 
 
 class Job(Protocol[T]):
