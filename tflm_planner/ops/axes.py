@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
@@ -20,7 +21,7 @@ from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter
 from tflm_planner.ops.hybrid import is_hybrid
 from tflm_planner.ops.resize import resize_of
 from tflm_planner.ops.roles import PADS, SPLITS
-from tflm_planner.ops.window import CONVOLUTIONS, POOLS, window_of
+from tflm_planner.ops.window import CONVOLUTIONS, POOLS, Window, window_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +90,24 @@ def shape_of(tensor: Tensor | None) -> tuple[int, ...]:
 
 def _from_window(op: Op) -> AxisMap:
     window = window_of(op)
-    if window is None:
-        return AxisMap()
+    return AxisMap() if window is None else _of_window(op.kind, window, tuple(_bias(op, 2, 3)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _of_window(kind: str, window: Window, bias: tuple[AxisLink, ...]) -> AxisMap:
     slides = [
         AxisLink(0, 1 + i, 1 + i, Slide(window.kernel[i], window.stride[i], window.dilation[i], p))
         for i, p in enumerate(window.pad)
     ]
     links = [AxisLink(0, 0, 0), *slides]
-    if op.kind == "CONV_2D":
+    if kind == "CONV_2D":
         if window.groups > 1:
             return AxisMap(tuple(links))
-        return AxisMap((*links, AxisLink(1, 0, 3), *_bias(op, 2, 3)), ((0, 3), (1, 3)))
+        return AxisMap((*links, AxisLink(1, 0, 3), *bias), ((0, 3), (1, 3)))
     times = window.channels[1] // window.channels[0]
     links.append(AxisLink(0, 3, 3, Repeat(times) if times > 1 else Same()))
-    if op.kind == "DEPTHWISE_CONV_2D":
-        links += [AxisLink(1, 3, 3), *_bias(op, 2, 3)]
+    if kind == "DEPTHWISE_CONV_2D":
+        links += [AxisLink(1, 3, 3), *bias]
     return AxisMap(tuple(links))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tflm_planner.model.options import SAME_PADDING, VALID_PADDING
@@ -60,11 +61,11 @@ def window_forms(
     """Forms of all axes, with the padding option that they share. Pools cannot be padded by PAD,
     because they would count its zeros. None: no padding is correct for the border of a pool."""
     valid = [_as_valid(a) for a in axes]
+    if all(f.pads == (0, 0) for f in valid):
+        return valid, VALID_PADDING
     sames = [form for a in axes if (form := _as_same(a)) is not None]
     same = len(sames) == len(axes)
     exact = same and all(f.out == a.wanted for f, a in zip(sames, axes, strict=True))
-    if all(f.pads == (0, 0) for f in valid):
-        return valid, VALID_PADDING
     if same and (exact or border == "waste" or is_pool):
         return sames, SAME_PADDING
     return None if is_pool else (valid, VALID_PADDING)
@@ -94,6 +95,7 @@ def _as_valid(axis: Sliding) -> Form:
     return Form(axis.wanted, read, pads)
 
 
+@lru_cache(maxsize=1 << 14)
 def _as_same(axis: Sliding) -> Form | None:
     """The tile with the fewest additional rows for which SAME computes the wanted rows correctly;
     None if there is none."""
