@@ -21,7 +21,7 @@ from tflm_planner.memory.bounds import (
     pruned_bound,
 )
 from tflm_planner.memory.domains import Pruner
-from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
+from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
 
 
 @settings(deadline=None, max_examples=150)
@@ -129,6 +129,18 @@ def test_distances_along_a_chain_add_up() -> None:
     problem = Problem.of(buffers, trailing)
     assert live_bound(problem) == 68  # of two that are live together
     assert chained_bound(problem, 68) == 76 == brute_force(problem, 180)
+
+
+def test_every_end_of_the_distances_of_a_pair_is_a_place_for_a_plan() -> None:
+    """A pair may have several intervals of distances: heights lie on the grid of all their ends."""
+    buffers = [Buffer(name, 64, 0, 6) for name in "abc"]
+    overlaps = [
+        Overlap(0, 1, -96, -96), Overlap(1, 0, 64, 64), Overlap(2, 0, 80, 160),
+        Overlap(2, 0, -32, -16), Overlap(1, 2, -96, -96),
+    ]  # fmt: skip
+    problem = Problem.of(buffers, overlaps)
+    assert chained_bound(problem, live_bound(problem)) <= 144
+    assert validate(problem, Plan((0, 80, 16))) == [] and Plan((0, 80, 16)).height(problem) == 144
 
 
 def test_where_two_fit_without_sharing_nothing_adds_up() -> None:

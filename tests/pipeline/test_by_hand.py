@@ -64,6 +64,7 @@ def test_patches_that_are_not_understood(text):
         "", "2-4", "4-2:rows=3", "2:rows", "2:rows=0", "2:rows=x", "2:halo=none,rows=2",
         "2:halo=merge", "2:rows=2,rows=3", "2:sum=2,rows=2", "x:rows=2", "2,,3:rows=2",
         "2:growth=30,rows=2", "2:rows=2,growth=100", "2:rows=2,growth=x", "2:sum=4,growth=30",
+        "2:rows=2,growth=30,growth=10", "2:rows=2,halo=merge,halo=blocks",
     ],
 )  # fmt: skip
 def test_splits_that_are_not_understood(text):
@@ -216,6 +217,17 @@ def test_the_slowdown_is_that_of_the_file():
     before, portable = (latency_of(m, target).instructions for m in (read_model(data), twin))
     assert planned.slowdown == planned.instructions(target) / before
     assert 1 < planned.slowdown < portable / before
+
+
+def test_operators_that_do_nothing_make_no_tiling_faster():
+    """They are dropped before tiling, as without tiles: what is told is what tiles cost."""
+    net = Chain((1, 16, 16, 4))
+    net.pool(net.x)  # nothing reads its result
+    net.conv(8, 3)
+    net.conv(8, 3)
+    tiles = api.TilePermission(by_hand=(parse_split("1-2:rows=2"),))
+    options = api.PlanOptions(tiles=tiles, verify=None)
+    assert PlanningSession(net.finish(), Stop(), silent).plan(options).file.slowdown > 1
 
 
 def test_a_loop_beside_tiles_is_proved_and_says_what_it_needs(tmp_path):

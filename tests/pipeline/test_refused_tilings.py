@@ -18,7 +18,11 @@ from tflm_planner.pipeline.planning import tiling_job
 from tflm_planner.pipeline.planning.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import pairs
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
-from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
+from tflm_planner.support.errors import (
+    ForbiddenOperatorsError,
+    OutputsDifferError,
+    UnsoundPlanError,
+)
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
@@ -137,6 +141,44 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
     assert len(made) > 1 and made[0] > limit
     assert arena(found) == (min(made) if all_miss else made[1])
     assert found.report.within_budget is not all_miss
+
+
+@pytest.mark.slow
+def test_a_file_larger_than_promised_gives_way_to_what_promises_less(monkeypatch):
+    """Without a limit too: the smallest of the files is taken."""
+    FakeRuntimes(monkeypatch, 0)
+    best, make, made = planned(), tiling_job.plan_tiling, list[int]()
+    second = sorted({p.size for p in best.report.front.points if p.tiles})[1]
+
+    def larger(original, tiling, *rest):
+        tiled = make(original, tiling, *rest)
+        if not made:
+            needs = replace(tiled.inspection.arena, arena=second + 16)
+            tiled = replace(tiled, inspection=replace(tiled.inspection, arena=needs))
+        made.append(tiled.inspection.arena.arena)
+        return tiled
+
+    monkeypatch.setattr(tiling_job, "plan_tiling", larger)
+    found = planned()
+    assert made[0] == second + 16 and arena(found) == made[1] <= second
+
+
+@pytest.mark.slow
+def test_what_needs_operators_that_may_not_be_added_is_left_out(monkeypatch):
+    """The report tells what was tried all the same: nothing was refused for an error of ours."""
+    FakeRuntimes(monkeypatch, 0)
+    best, make = planned(), tiling_job.plan_tiling
+
+    def forbidden(original, tiling, *rest):
+        tiled = make(original, tiling, *rest)
+        if tiled.data == best.data:
+            raise ForbiddenOperatorsError("its plan needs SLICE, which may not be added")
+        return tiled
+
+    monkeypatch.setattr(tiling_job, "plan_tiling", forbidden)
+    found = planned()
+    assert arena(best) < arena(found) < found.report.before.arena.arena
+    assert found.report.trials and not any("SLICE" in note for note in found.report.notes)
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from tflm_planner.tiling.spellings import (
     SpellingPermission,
     best_spellings,
 )
+from tflm_planner.transforms.base import run
 from tflm_planner.transforms.spelling import Respell, Spelling
 
 VWW = PUBLISHED / "vww_96_int8.tflite"
@@ -77,6 +78,24 @@ def test_an_outline_promises_what_written_spellings_need() -> None:
             written.main.ops = [op for op in written.main.ops if op not in views]
             assert before + more == instructions_of(written, kernels.target, offsets)
             assert len(views) == 2 * sum(s.kind == "rows" for s in spellings)
+
+
+@pytest.mark.parametrize(("channels", "most"), [(3, 5), (4, 32)])
+def test_the_floor_counts_scratch_as_the_leanest_spelling_has_it(channels: int, most: int) -> None:
+    """On an ESP32-S3 a 1x1 convolution copies its filter to scratch, in rows of one pixel less."""
+    net = Chain((1, 24, 24, channels))
+    net.conv(channels, 3)
+    net.conv(most, 1)
+    net.pool()
+    data, target = net.finish(), "esp32s3/esp-nn"
+    model, kernels = read_model(data), kernels_of(load_target(target))
+    assert run(model, Respell((Spelling(1, "rows", 1),))) is not None
+    line = timeline_of(model, kernels.scratch_of)
+    problem = planning_problem(line, kernels.input_overlaps_of)
+    choice = choice_of(data, target)
+    assert choice.floor <= pack(problem, ()).height(problem) and choice.levels
+    outlined, _ = choice.outlined(choice.at(choice.rates[-1], choice.levels[0]))
+    assert len(outlined.buffers) <= len(problem.buffers)
 
 
 def test_more_is_paid_for_less_distance() -> None:

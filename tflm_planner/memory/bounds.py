@@ -105,7 +105,8 @@ def chained_bound(problem: Problem, low: int) -> int:
         for (i, j), free in problem.permits.items()
         if i < j
     ]
-    finite = [d for *_, a, b in permitted for d in (a, b) if abs(d) < UNBOUNDED]
+    ends = (d for free in problem.permits.values() for both in free for d in both)
+    finite = [d for d in ends if abs(d) < UNBOUNDED]
 
     def is_possible(height: int) -> bool:
         steps = [

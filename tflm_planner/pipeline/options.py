@@ -72,6 +72,8 @@ class MemoryOptions:
     bind_views: bool = False
     """Whether a plan must place every view inside the tensor that it is a view of. SLICE and
     CONCATENATION then copy bytes onto themselves, and the dialect drops these operators."""
+    copying: frozenset[str] = frozenset()
+    """With `bind_views`: the kinds of operators whose views may be copies all the same."""
     in_dialect: bool = False
     """Whether the file will be in the TFLM dialect, without the operators that make views."""
     states: tuple[tuple[int, int], ...] = ()

@@ -24,6 +24,12 @@ class UnsoundPlanError(PlannerError):
     exit_code = 1
 
 
+class ForbiddenOperatorsError(PlannerError):
+    """A plan needs operators that may not be added. Nothing was written."""
+
+    exit_code = 2
+
+
 class UsageError(PlannerError):
     """The call is wrong: a bad option, a missing or unwritable path."""
 

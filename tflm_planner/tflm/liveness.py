@@ -13,7 +13,7 @@ It knows tensors and operators; it must not know offsets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
@@ -340,11 +340,12 @@ def equal_pairs(timeline: Timeline) -> Iterator[EqualPair]:
             yield pair
 
 
-def view_aliases(timeline: Timeline, graph: Graph) -> list[Overlap]:
+def view_aliases(timeline: Timeline, graph: Graph, but: Collection[str] = ()) -> list[Overlap]:
     """The overlaps with which every operator of `graph` that makes views along the outermost axis
-    copies bytes onto themselves. Indices are those of `planning_problem`."""
+    copies bytes onto themselves. Indices are those of `planning_problem`. but: kinds of operators
+    whose views are left out."""
     index = {t: i for i, t in enumerate(timeline.planned)}
-    makers = [op for op in graph.ops if makes_views(op)]
+    makers = [op for op in graph.ops if makes_views(op) and op.kind not in but]
     once = [op for op in makers if len(timeline.scopes.get(op, ())) == 1]
     aliased = [
         (index[s.operand], index[s.result], s.distance)

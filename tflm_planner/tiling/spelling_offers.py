@@ -56,10 +56,12 @@ class Offer:
 class FormOffers:
     """The ways to write the operators of one form. freed: smallest number of bytes by which the
     result may lie below its operand, over all spellings; None if no spelling allows less than the
+    operator as it is. scratch: smallest number of bytes of scratch, over all spellings and the
     operator as it is. offers: those that are best at some rate, the cheapest first, all for
     position 0."""
 
     freed: int | None
+    scratch: int = 0
     offers: tuple[Offer, ...] = ()
 
 
@@ -112,12 +114,15 @@ def _rows_of(pixels: int) -> Sequence[int]:
 
 def _make_offers(op: Op, kernels: TargetKernels, rows: Sequence[int]) -> FormOffers:
     spellings = chain((Spelling(0, "rows", n) for n in rows), (Spelling(0, "dilated"),))
-    drafts = [(spelling, spell(op, spelling)) for spelling in spellings]  # freest first
+    drafts = [(spelling, spell(op, spelling)) for spelling in spellings]
     as_it_is = min(_lows(op, kernels), default=UNBOUNDED)
-    freed = min(_lows(drafts[0][1], kernels), default=UNBOUNDED)
+    freed = min(
+        (low for _, drafted in drafts for low in _lows(drafted, kernels)), default=UNBOUNDED
+    )
     if freed >= as_it_is:
         return FormOffers(None)
-    return FormOffers(freed, tuple(convex(_offers(op, drafts, kernels))))
+    scratch = min(_scratch_bytes(o, kernels) for o in (op, *(drafted for _, drafted in drafts)))
+    return FormOffers(freed, scratch, tuple(convex(_offers(op, drafts, kernels))))
 
 
 def _offers(
@@ -129,9 +134,13 @@ def _offers(
     for spelling, drafted in drafts:
         lows = _lows(drafted, kernels)
         if lows:
-            distance = min(lows) + sum(map(align_up, kernels.scratch_of(drafted)))
+            distance = min(lows) + _scratch_bytes(drafted, kernels)
             instructions = cost_of(drafted, kernels.target).instructions - before
             yield Offer(spelling, instructions, distance)
+
+
+def _scratch_bytes(op: Op, kernels: TargetKernels) -> int:
+    return sum(map(align_up, kernels.scratch_of(op)))
 
 
 def _lows(op: Op, kernels: TargetKernels) -> list[int]:

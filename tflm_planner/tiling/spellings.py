@@ -18,8 +18,8 @@ and cost; it must not make plans.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Generic, TypeVar
@@ -82,8 +82,10 @@ class SpellingChoice:
         offers_of = partial((memo or OfferMemo(kernels)).of, rows=rows)
         self._problem = problem
         gaining = list(_pointwise(model, timeline, problem, offers_of))
+        self._scratch = _scratch_buffers(timeline)
         freed = tuple(Overlap(*p.pair, p.freed, UNBOUNDED) for p in gaining)
-        self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
+        freest = self._with_scratch({p.position: p.form.scratch for p in gaining})
+        self.floor = live_bound(freest.permitting((*problem.overlaps, *freed)))
         """A lower bound on the height of plans with any spellings."""
         self._operators = [p.offers for p in gaining if p.need > self.floor]
         self._spelled = {o.spelling: (p.pair, o) for p in self._operators for o in p.offers}
@@ -110,8 +112,26 @@ class SpellingChoice:
         as part of the distances, and the instructions that they add."""
         chosen = [self._spelled[spelling] for spelling in spellings]
         nearer = (Overlap(*pair, offer.distance, UNBOUNDED) for pair, offer in chosen)
-        problem = self._problem.permitting((*self._problem.overlaps, *nearer))
+        as_it_is = self._with_scratch(dict.fromkeys((spelling.op for spelling in spellings), 0))
+        problem = as_it_is.permitting((*self._problem.overlaps, *nearer))
         return problem, sum(offer.instructions for _, offer in chosen)
+
+    def _with_scratch(self, sizes: Mapping[int, int]) -> Problem:
+        """The problem where the operators at some positions have at most so many bytes of
+        scratch."""
+        buffers, smaller = self._problem.buffers, dict[int, int]()
+        for position, most in sizes.items():
+            for i in self._scratch.get(position, ()):
+                smaller[i] = min(most, buffers[i].size)
+                most -= smaller[i]
+        if all(buffers[i].size == size for i, size in smaller.items()):
+            return self._problem
+        kept = [
+            replace(buffer, size=smaller.get(i, buffer.size))
+            for i, buffer in enumerate(buffers)  # scratch is last: indices of tensors stay
+            if smaller.get(i, buffer.size)
+        ]
+        return Problem.of(kept, self._problem.overlaps)
 
     def price(self, rate: float, level: int) -> int:
         """Additional instructions of the spellings that `at` returns."""
@@ -140,6 +160,15 @@ class _Pointwise:
         return _Offers(
             self.pair, self.need, [offer.at(self.position) for offer in self.form.offers]
         )
+
+
+def _scratch_buffers(timeline: Timeline) -> dict[int, list[int]]:
+    """Position of an operator in the main graph -> the buffers of its scratch in the problem."""
+    places = {op: i for i, op in enumerate(timeline.ops)}
+    buffers = dict[int, list[int]]()
+    for i, scratch in enumerate(timeline.scratch, start=len(timeline.planned)):
+        buffers.setdefault(places[scratch.op], []).append(i)
+    return buffers
 
 
 def _pointwise(

@@ -63,6 +63,8 @@ def parse_split(text: str) -> TiledRegion:
         axis = _axis(name)
         if axis is not None and value.isdecimal() and int(value) > 0:
             splits.append(Split(axis, int(value)))
+        elif name in settings or (name == "growth" and splits and splits[-1].growth):
+            raise UsageError(f"--split {text!r}: give {name} once")
         elif name == "growth" and splits and re.fullmatch(r"-?\d{1,2}", value):
             splits[-1] = splits[-1]._replace(growth=int(value))
         elif (name, value) == ("order", "backward"):

@@ -198,7 +198,8 @@ def _required_overlaps(
     timeline: Timeline, model: Model, options: MemoryOptions
 ) -> tuple[Overlap, ...]:
     """The overlaps that every plan must use: views with `bind_views`, and states."""
-    views = view_aliases(timeline, model.main) if options.bind_views else ()
+    binds, copying = options.bind_views, options.copying
+    views = view_aliases(timeline, model.main, copying) if binds else ()
     place = {t: i for i, t in enumerate(timeline.planned)}
     pairs = [(model.main.inputs[i], model.main.outputs[j]) for i, j in options.states]
     return (*views, *(Overlap(place[a], place[b], 0, 0) for a, b in pairs))

@@ -47,6 +47,8 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.search import Tiling
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
 
 _FINAL_EFFORT = 0.1
 """Effort of exact packing for the final plan of a tiled model. It starts from the plan with which
@@ -159,5 +161,6 @@ class ModelPlanner:
             allowed = all(operators.allows(kind, used_kinds, target) for kind in added)
             return not allowed, file.inspection.arena.arena
 
-        instructions = latency_of(source, target).instructions
-        return min(planned, key=rank).beside(instructions, target)
+        best = min(planned, key=rank)
+        run(source, Normalize())
+        return best.beside(latency_of(source, target).instructions, target)

@@ -69,7 +69,7 @@ class PlannedFile:
     tiled: bool = False
     """Whether parts of the model are computed in tiles or in loops."""
     slowdown: float = 1.0
-    """Predicted instructions relative to the original."""
+    """Predicted instructions relative to the original without operators that do nothing."""
 
     def beside(self, instructions: int, target: Target) -> PlannedFile:
         """This file with its slowdown relative to so many instructions of the original."""

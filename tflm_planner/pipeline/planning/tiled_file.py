@@ -9,7 +9,7 @@ plan, runs such a file correctly. So its scratch is checked against the life spa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +28,7 @@ from tflm_planner.pipeline.planning.planned_file import (
     write_and_check,
 )
 from tflm_planner.pipeline.planning.write import write_planned
-from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.errors import ForbiddenOperatorsError, UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import new_refusal
@@ -67,10 +67,10 @@ def plan_tiling(
 ) -> PlannedFile:
     """Make the file of a tiling; its slowdown is not counted here. It is in the dialect if that is
     permitted and the tiling has views, and portable otherwise. Raises UsageError if TFLM could not
-    run it, and UnsoundPlanError if a guard refuses it, or if a plan that was searched needs
-    operators that are not permitted."""
+    run it, UnsoundPlanError if a guard refuses it, and ForbiddenOperatorsError if a plan that was
+    searched needs operators that are not permitted."""
     exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
-    source = read_model(original)
+    source, target = read_model(original), options.kernels.target
     in_dialect = permission.dialect and tiling.has_views
     tiled = partial(
         tiled_model, original, tiling.regions, order=tiling.order, inexact=permission.inexact,
@@ -78,40 +78,59 @@ def plan_tiling(
     )  # fmt: skip
     twin, notes = tiled(crop=False)
     if not (in_dialect and exact):
-        _check_runs(source, twin, options.kernels.target)
+        _check_runs(source, twin, target)
     used_kinds = frozenset(op.kind for op in source.ops())
 
     def is_permitted(kind: str) -> bool:
-        by_hand = bool(permission.by_hand)
-        return by_hand or permission.operators.allows(kind, used_kinds, options.kernels.target)
+        return bool(permission.by_hand) or permission.operators.allows(kind, used_kinds, target)
 
-    search = _search_options(options, tiling, rows=in_dialect or is_permitted("RESHAPE"))
-    if in_dialect:
-        cropped, notes = tiled(crop=has_tiles(tiling.regions))
-        copies = all(map(is_permitted, COPYING))
-        with_views = replace(search, bind_views=tiling.bind_views or not copies, in_dialect=True)
-        memory_plan = plan_memory(cropped, with_views, on_progress, stop)
-        planned, dialect_notes = _write_dialect(memory_plan, options)
-        _check_runs(source, planned.inspection.model, options.kernels.target)
-        origins = tuple(op.origins for op in twin.main.ops)
-        planned = replace(planned, twin=write_model(twin), twin_origins=origins)
-        notes += dialect_notes
-    else:
-        planned = write_and_check(plan_memory(twin, search, on_progress, stop), options)
-    more = new_kinds(source, planned.inspection.model)
-    if forbidden := [kind for kind in more if not is_permitted(kind)]:
-        raise UnsoundPlanError(f"its plan needs {', '.join(forbidden)}, which may not be added")
-    notes = [*notes, *registration_notes(more), *planned.notes]
-    return replace(planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
+    def planned_with(search: MemoryOptions) -> PlannedFile:
+        if not in_dialect:
+            memory_plan = plan_memory(twin, search, on_progress, stop)
+            planned, more_notes = write_and_check(memory_plan, options), notes
+        else:
+            cropped, crop_notes = tiled(crop=has_tiles(tiling.regions))
+            memory_plan = plan_memory(cropped, search, on_progress, stop)
+            planned, dialect_notes = _write_dialect(memory_plan, options)
+            _check_runs(source, planned.inspection.model, target)
+            origins = tuple(op.origins for op in twin.main.ops)
+            planned = replace(planned, twin=write_model(twin), twin_origins=origins)
+            more_notes = crop_notes + dialect_notes
+        more = new_kinds(source, planned.inspection.model)
+        every_note = (*more_notes, *registration_notes(more), *planned.notes)
+        return replace(planned, notes=every_note, exact=exact, tiled=bool(tiling.regions))
+
+    forbidden: list[str] = []
+    for search in _searches(options, tiling, is_permitted, in_dialect=in_dialect):
+        planned = planned_with(search)
+        kinds = new_kinds(source, planned.inspection.model)
+        forbidden = [kind for kind in kinds if not is_permitted(kind)]
+        if not forbidden:
+            return planned
+    raise ForbiddenOperatorsError(f"its plan needs {', '.join(forbidden)}, which may not be added")
 
 
-def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
+def _searches(
+    options: MemoryOptions,
+    tiling: Tiling,
+    is_permitted: Callable[[str], bool],
+    *,
+    in_dialect: bool,
+) -> Iterator[MemoryOptions]:
     """The options of the search for the final plan, which starts from the plan with which the
-    tiling was evaluated. rows: whether the spelling in rows, between RESHAPEs, is allowed."""
+    tiling was evaluated; then, where a view may not be a copy, those that forbid it. The plan of
+    the evaluation may have needed no copy although it was not bound."""
     search = replace(options, recipe=tiling.recipe, tiled=True)
-    if tiling.respell is None:
-        return search
-    return replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
+    if tiling.respell is not None:
+        rows = in_dialect or is_permitted("RESHAPE")
+        search = replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
+    if not in_dialect:
+        yield search
+        return
+    yield replace(search, bind_views=tiling.bind_views, in_dialect=True)
+    copying = frozenset(filter(is_permitted, COPYING))
+    if not tiling.bind_views and len(copying) < len(COPYING):
+        yield replace(search, bind_views=True, copying=copying, in_dialect=True)
 
 
 def _write_dialect(

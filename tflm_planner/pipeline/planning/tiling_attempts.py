@@ -25,7 +25,7 @@ from tflm_planner.pipeline.planning.tiled_file import new_kinds
 from tflm_planner.pipeline.planning.tiling_job import TilingJob
 from tflm_planner.report.document import OperatorTrial, ParetoFront
 from tflm_planner.report.text.permission import permission_notes
-from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.errors import ForbiddenOperatorsError, UnsoundPlanError, UsageError
 from tflm_planner.tiling.permissions import PermissionResults
 from tflm_planner.tiling.search import Tiling, TilingResult
 from tflm_planner.transforms.row_loop import LoopedRegion
@@ -51,6 +51,10 @@ class _Attempts:
         """Leave out a tiling that shares the cause of a refusal."""
         results = self.results.without(tiling, self.arena_limit)
         return replace(self, results=results, skipped=self.skipped + 1)
+
+    def leave_out(self, tiling: Tiling) -> _Attempts:
+        """Leave out a tiling whose file would need operators that are not permitted."""
+        return replace(self, results=self.results.without(tiling, self.arena_limit))
 
     def pass_over(self, tiling: Tiling, fault: Exception) -> _Attempts:
         """Leave out a tiling whose file a guard refused."""
@@ -102,23 +106,29 @@ def first_proved_plan(
     job: TilingJob, results: PermissionResults, prove: ProveModel
 ) -> PlanningResult:
     """The first tiling that lowers the objective and is not refused; the plan without tiles if
-    there is none. A file that needs more bytes than its tiling was evaluated at, and therefore
-    exceeds the limit, is put aside and tried only after the other tilings."""
+    there is none. A file that needs more bytes than its tiling was evaluated at is put aside if it
+    therefore exceeds the limit, or without a limit if another tiling promises fewer; it is tried
+    only after the other tilings. What needs operators that are not permitted is left out."""
     attempts = _Attempts(results, RefusalCauses(), job.arena_limit)
     missed: list[tuple[Tiling, PlannedFile]] = []
-    for tiling in results.result.finalists:
+    finalists = results.result.finalists
+    for k, tiling in enumerate(finalists):
         if attempts.causes.rules_out(tiling):
             attempts = attempts.skip(tiling)
             continue
         try:
             tiled = job.plan(tiling)
+        except ForbiddenOperatorsError as fault:
+            attempts = attempts.leave_out(tiling)
+            job.on_progress(f"left out: {_describe(tiling)}: {fault}")
+            continue
         except (UnsoundPlanError, UsageError) as fault:
             attempts = attempts.pass_over(tiling, fault)
             job.on_progress(attempts.given_up[-1])
             continue
         if job.objective_bytes(tiled) >= job.objective_bytes(job.plain):
             continue
-        if job.misses_arena_limit(tiling, tiled):
+        if job.breaks_promise(tiling, tiled, finalists[k + 1 :]):
             missed.append((tiling, tiled))
             continue
         attempts, proved = _prove_tiling(job, attempts, tiling, tiled, prove)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.planning.memory_plan import count_instructions
 from tflm_planner.pipeline.planning.planned_file import PlannedFile
 from tflm_planner.pipeline.planning.tiled_file import plan_tiling
-from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.errors import ForbiddenOperatorsError, UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.search import Tiling
@@ -30,8 +31,8 @@ class TilingJob:
 
     def plan(self, tiling: Tiling) -> PlannedFile:
         """Make the file of a tiling, with the slowdown of what was made: its last plan may spell
-        operators otherwise than the plan by which it was evaluated. Raises UsageError or
-        UnsoundPlanError if it cannot be made."""
+        operators otherwise than the plan by which it was evaluated. Raises UsageError,
+        UnsoundPlanError or ForbiddenOperatorsError if it cannot be made."""
         planned = plan_tiling(
             self.original, tiling, self.permission, self.options, self.on_progress, self.stop
         )
@@ -49,7 +50,7 @@ class TilingJob:
         tiling = Tiling.unplanned(respell=most, objective=self.permission.objective)
         try:
             planned = self.plan(tiling)
-        except (UnsoundPlanError, UsageError) as fault:
+        except (ForbiddenOperatorsError, UnsoundPlanError, UsageError) as fault:
             self.on_progress(f"passed over: other spellings: {fault}")
             return None
         if self.objective_bytes(planned) >= self.objective_bytes(self.plain):
@@ -63,8 +64,12 @@ class TilingJob:
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
 
-    def misses_arena_limit(self, tiling: Tiling, planned: PlannedFile) -> bool:
-        """Whether a file exceeds the limit although its tiling was evaluated as within the
-        limit."""
-        limit = self.arena_limit
-        return limit is not None and tiling.bytes <= limit < self.objective_bytes(planned)
+    def breaks_promise(
+        self, tiling: Tiling, planned: PlannedFile, others: Sequence[Tiling]
+    ) -> bool:
+        """Whether a file needs more bytes than its tiling was evaluated at, and therefore exceeds
+        the limit or, without a limit, needs more than others were evaluated at."""
+        size, limit = self.objective_bytes(planned), self.arena_limit
+        if limit is not None:
+            return tiling.bytes <= limit < size
+        return tiling.bytes < size and any(other.bytes < size for other in others)

@@ -61,9 +61,9 @@ def along(box: Box, axis: int, ranges: Sequence[Range]) -> list[Box]:
 
 def cuts(size: int, parts: int, unit: int = 1, growth: int = 0) -> list[Range]:
     """An axis of `size` elements cut into `parts` ranges that start at multiples of `unit`. The
-    last range may be smaller, and there may be fewer ranges if the axis is short. growth: the last
-    range is larger than the mean by so many per cent, and the first smaller; from range to range
-    they grow by the same amount."""
+    last range may be smaller, and there may be fewer ranges if the axis is short, or if they grow
+    fast, as edges are rounded down. growth: the last range is larger than the mean by so many per
+    cent, and the first smaller; from range to range they grow by the same amount."""
     units = -(-size // unit)
     parts = min(parts, units)
     steps = max(parts - 1, 1)

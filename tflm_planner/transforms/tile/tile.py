@@ -51,8 +51,9 @@ class TiledRegion:
     def __post_init__(self) -> None:
         assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
         assert self.ops and all(s.parts > 0 for s in self.splits), "nothing to tile"
-        assert all(abs(s.growth) < 100 for s in self.splits), "a part without elements"
+        assert all(abs(s.growth) < 100 for s in self.splits), "parts grow by less than their mean"
         assert self.exact or len(self.splits) == 1, "a sum is split alone"
+        assert self.exact or not self.splits[0].growth, "shares of a sum have one size"
 
     @property
     def exact(self) -> bool:

@@ -55,7 +55,7 @@ class Tiler:
         boxes = {t: self.box_plan.cut_up(t) for t in self.results}
         tiles = max((len(p) for p in boxes.values()), default=0)
         if tiles < 2:
-            raise NotTileableError("its results cannot be cut into two")
+            raise NotTileableError("its results cannot be cut into two parts of these sizes")
         if self._cutting.halo == "recompute":
             for k in range(tiles):
                 pieces = {key: _pieces_of_tile(b, k, tiles) for key, b in boxes.items()}
