@@ -130,7 +130,9 @@ class PlanArguments:
     split: Annotated[
         list[str] | None,
         _option(
-            _BY_HAND, "E.g. 2-7:rows=4,halo=merge or 3:sum=2; may be repeated.", metavar="A-B:..."
+            _BY_HAND,
+            "E.g. 2-7:rows=4,halo=merge, 2-7:rows=3,growth=30 or 3:sum=2; may be repeated.",
+            metavar="A-B:...",
         ),
     ] = None
     loop: Annotated[
