@@ -15,8 +15,8 @@ Limits of the head: L0 the inputs; L1 live bytes in the file's order; L2 the sam
 order known; L3 results may trail operands by nothing (order of the file); L4 rows streamed
 through intervals of operators, nothing recomputed and nothing copied, the best partition (a value
 that some runtime could reach, not a proof). Limit of the arena on the firmware as it is: L5 is L4
-with the tail that the operators take as they are, to which tiles and loops only add. gap: the
-smallest arena beside L5.
+with the tail that the operators take as they are, once they are cleaned up, to which tiles and
+loops only add. gap: the smallest arena beside L5.
 real: whether TFLM on this machine reported the head and the tail that were predicted for it, and
 outputs were equal. seconds: of the whole search, by the clock.
 """
@@ -146,7 +146,7 @@ def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
         floor,
     )
     least = min(plain.arena, overlap.arena, own.size, after.arena.arena)
-    firmware_limit = floor + stock.arena.tail
+    firmware_limit = floor + min(stock.arena.tail, plain.tail)
     cells = [
         path.stem, f"{len(stock.model.main.ops)}", _bytes(stock.arena), _bytes(plain),
         _bytes(overlap), f"{own.size:,}", _more(own.slowdown), _bytes(after.arena),
