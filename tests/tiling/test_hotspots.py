@@ -21,7 +21,7 @@ from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.planning.tiled_file import plan_tiling
-from tflm_planner.support.errors import UnsoundPlanError
+from tflm_planner.support.errors import ForbiddenOperatorsError
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import WorkBudget
@@ -204,7 +204,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
     if operators.every:
         assert best.head < head(otherwise)
     else:  # the stacked plan has no view inside its parent
-        with pytest.raises(UnsoundPlanError, match="SLICE, which may not be added"):
+        with pytest.raises(ForbiddenOperatorsError, match="SLICE, which may not be added"):
             head(otherwise)
 
 

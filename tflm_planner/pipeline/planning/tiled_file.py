@@ -9,9 +9,8 @@ plan, runs such a file correctly. So its scratch is checked against the life spa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tflm_planner.model.edit import number_origins, reorder
 from tflm_planner.model.ir import Model, Tensor
@@ -69,68 +68,85 @@ def plan_tiling(
     permitted and the tiling has views, and portable otherwise. Raises UsageError if TFLM could not
     run it, UnsoundPlanError if a guard refuses it, and ForbiddenOperatorsError if a plan that was
     searched needs operators that are not permitted."""
-    exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
-    source, target = read_model(original), options.kernels.target
-    in_dialect = permission.dialect and tiling.has_views
-    tiled = partial(
-        tiled_model, original, tiling.regions, order=tiling.order, inexact=permission.inexact,
-        subsample=tiling.subsample,
-    )  # fmt: skip
-    twin, notes = tiled(crop=False)
-    if not (in_dialect and exact):
-        _check_runs(source, twin, target)
-    used_kinds = frozenset(op.kind for op in source.ops())
-
-    def is_permitted(kind: str) -> bool:
-        return bool(permission.by_hand) or permission.operators.allows(kind, used_kinds, target)
-
-    def planned_with(search: MemoryOptions) -> PlannedFile:
-        if not in_dialect:
-            memory_plan = plan_memory(twin, search, on_progress, stop)
-            planned, more_notes = write_and_check(memory_plan, options), notes
-        else:
-            cropped, crop_notes = tiled(crop=has_tiles(tiling.regions))
-            memory_plan = plan_memory(cropped, search, on_progress, stop)
-            planned, dialect_notes = _write_dialect(memory_plan, options)
-            _check_runs(source, planned.inspection.model, target)
-            origins = tuple(op.origins for op in twin.main.ops)
-            planned = replace(planned, twin=write_model(twin), twin_origins=origins)
-            more_notes = crop_notes + dialect_notes
-        more = new_kinds(source, planned.inspection.model)
-        every_note = (*more_notes, *registration_notes(more), *planned.notes)
-        return replace(planned, notes=every_note, exact=exact, tiled=bool(tiling.regions))
-
+    making = _Making(original, read_model(original), tiling, permission, options)
     forbidden: list[str] = []
-    for search in _searches(options, tiling, is_permitted, in_dialect=in_dialect):
-        planned = planned_with(search)
-        kinds = new_kinds(source, planned.inspection.model)
-        forbidden = [kind for kind in kinds if not is_permitted(kind)]
+    for search in making.searches():
+        planned = making.file(search, on_progress, stop)
+        kinds = new_kinds(making.source, planned.inspection.model)
+        forbidden = [kind for kind in kinds if not making.is_permitted(kind)]
         if not forbidden:
             return planned
     raise ForbiddenOperatorsError(f"its plan needs {', '.join(forbidden)}, which may not be added")
 
 
-def _searches(
-    options: MemoryOptions,
-    tiling: Tiling,
-    is_permitted: Callable[[str], bool],
-    *,
-    in_dialect: bool,
-) -> Iterator[MemoryOptions]:
-    """The options of the search for the final plan, which starts from the plan with which the
-    tiling was evaluated; then, where a view may not be a copy, those that forbid it. The plan of
-    the evaluation may have needed no copy although it was not bound."""
-    search = replace(options, recipe=tiling.recipe, tiled=True)
-    if tiling.respell is not None:
-        rows = in_dialect or is_permitted("RESHAPE")
-        search = replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
-    if not in_dialect:
-        yield search
-        return
-    yield replace(search, bind_views=tiling.bind_views, in_dialect=True)
-    copying = frozenset(filter(is_permitted, COPYING))
-    if not tiling.bind_views and len(copying) < len(COPYING):
-        yield replace(search, bind_views=True, copying=copying, in_dialect=True)
+@dataclass(frozen=True)
+class _Making:
+    """Makes the files of one tiling, each with another search for the plan. source: the model in
+    the file `original`. options: those of the final plan."""
+
+    original: bytes
+    source: Model
+    tiling: Tiling
+    permission: TilePermission
+    options: MemoryOptions
+
+    @property
+    def in_dialect(self) -> bool:
+        """Whether the files are in the dialect."""
+        return self.permission.dialect and self.tiling.has_views
+
+    def is_permitted(self, kind: str) -> bool:
+        """Whether operators of a kind may be in the file."""
+        used_kinds = frozenset(op.kind for op in self.source.ops())
+        operators, target = self.permission.operators, self.options.kernels.target
+        return bool(self.permission.by_hand) or operators.allows(kind, used_kinds, target)
+
+    def searches(self) -> Iterator[MemoryOptions]:
+        """The options of the search for the plan, which starts from the plan with which the tiling
+        was evaluated; then, where a view may not be a copy, those that forbid it. The plan of the
+        evaluation may have needed no copy although no view was bound."""
+        tiling = self.tiling
+        search = replace(self.options, recipe=tiling.recipe, tiled=True)
+        if tiling.respell is not None:
+            rows = self.in_dialect or self.is_permitted("RESHAPE")
+            search = replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
+        if not self.in_dialect:
+            yield search
+            return
+        yield replace(search, bind_views=tiling.bind_views, in_dialect=True)
+        copying = frozenset(filter(self.is_permitted, COPYING))
+        if not tiling.bind_views and len(copying) < len(COPYING):
+            yield replace(search, bind_views=True, copying=copying, in_dialect=True)
+
+    def file(self, search: MemoryOptions, on_progress: Progress, stop: Stop | None) -> PlannedFile:
+        """The file with the plan that a search finds."""
+        exact = all(r.exact for r in self.tiling.regions if isinstance(r, TiledRegion))
+        target = self.options.kernels.target
+        twin, notes = self._tiled(crop=False)
+        if not (self.in_dialect and exact):
+            _check_runs(self.source, twin, target)
+        if self.in_dialect:
+            cropped, notes = self._tiled(crop=has_tiles(self.tiling.regions))
+            memory_plan = plan_memory(cropped, search, on_progress, stop)
+            planned, dialect_notes = _write_dialect(memory_plan, self.options)
+            _check_runs(self.source, planned.inspection.model, target)
+            origins = tuple(op.origins for op in twin.main.ops)
+            planned = replace(planned, twin=write_model(twin), twin_origins=origins)
+            notes += dialect_notes
+        else:
+            planned = write_and_check(plan_memory(twin, search, on_progress, stop), self.options)
+        more = new_kinds(self.source, planned.inspection.model)
+        every_note = (*notes, *registration_notes(more), *planned.notes)
+        tiled = bool(self.tiling.regions)
+        return replace(planned, notes=every_note, exact=exact, tiled=tiled)
+
+    def _tiled(self, *, crop: bool) -> tuple[Model, list[str]]:
+        """The tiled model before it is planned, with notes."""
+        tiling, inexact = self.tiling, self.permission.inexact
+        return tiled_model(
+            self.original, tiling.regions, crop=crop, order=tiling.order, inexact=inexact,
+            subsample=tiling.subsample,
+        )  # fmt: skip
 
 
 def _write_dialect(
