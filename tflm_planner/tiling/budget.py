@@ -175,7 +175,8 @@ class SearchBudget:
     """How many models with resized parts are evaluated before the smallest is changed further. 36:
     the same bytes on four MobileNetV2s with own operators, in up to 1.3 times the seconds."""
     resizing_work: int = 8_000
-    """Work of resizing parts of the smallest model. 0: mobilenet_v2_030_80 own +0.7 %, 0.35@96
+    """Work of resizing parts of the smallest model; what comes near the front is evaluated in more
+    tile orders, which are not counted. 0: mobilenet_v2_030_80 own +0.7 %, 0.35@96
     +1.6 %, 0.35@144 +2.1 %, 1.0@224 +2.2 %, mcunet_in3_176 +0.8 %; 14,000: 1.0@224 own -0.3 % in
     1.3 times the seconds, 24,000: -0.7 % in 1.8 times; the others do not spend it all."""
     promising_change: int = 64
