@@ -4,6 +4,7 @@ to be."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +57,37 @@ def planned(tmp_path=None, arena_limit=None, **permission) -> api.PlanResult:
     tiles = api.TilePermission(max_slowdown=1.3, workers=1, search_budget=SMALL, **permission)
     options = api.PlanOptions(tiles=tiles, given_arena_limit=arena_limit)
     return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
+
+
+def fails_for(monkeypatch, data: bytes, fault: Exception) -> None:
+    """The tiling whose file would be `data` cannot be made."""
+    make = tiling_job.plan_tiling
+
+    def guarded(*arguments: Any):
+        made = make(*arguments)
+        if made.data == data:
+            raise fault
+        return made
+
+    monkeypatch.setattr(tiling_job, "plan_tiling", guarded)
+
+
+def makes_larger(monkeypatch, arenas: Callable[[list[int]], int | None]) -> list[int]:
+    """The arenas of the files made, each the one that `arenas` asks for after those before it, if
+    any."""
+    make, made = tiling_job.plan_tiling, list[int]()
+
+    def larger(*arguments: Any):
+        tiled = make(*arguments)
+        asked = arenas(made)
+        if asked is not None:
+            needs = replace(tiled.inspection.arena, arena=asked)
+            tiled = replace(tiled, inspection=replace(tiled.inspection, arena=needs))
+        made.append(tiled.inspection.arena.arena)
+        return tiled
+
+    monkeypatch.setattr(tiling_job, "plan_tiling", larger)
+    return made
 
 
 def refusals(result: api.PlanResult) -> list[str]:
@@ -125,18 +157,10 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
     if all do, the smallest is taken."""
     FakeRuntimes(monkeypatch, 0)
     sizes = sorted({p.size for p in planned().report.front.points if p.tiles})
-    limit, make, made = sizes[-1], tiling_job.plan_tiling, list[int]()
+    limit = sizes[-1]
     assert len(sizes) > 1
-
-    def larger(original, tiling, *rest):
-        tiled = make(original, tiling, *rest)
-        if all_miss or not made:
-            needs = replace(tiled.inspection.arena, arena=limit + (16 if made else 32))
-            tiled = replace(tiled, inspection=replace(tiled.inspection, arena=needs))
-        made.append(tiled.inspection.arena.arena)
-        return tiled
-
-    monkeypatch.setattr(tiling_job, "plan_tiling", larger)
+    later = limit + 16 if all_miss else None
+    made = makes_larger(monkeypatch, lambda before: later if before else limit + 32)
     found = planned(arena_limit=limit)
     assert len(made) > 1 and made[0] > limit
     assert arena(found) == (min(made) if all_miss else made[1])
@@ -147,18 +171,8 @@ def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all
 def test_a_file_larger_than_promised_gives_way_to_what_promises_less(monkeypatch):
     """Without a limit too: the smallest of the files is taken."""
     FakeRuntimes(monkeypatch, 0)
-    best, make, made = planned(), tiling_job.plan_tiling, list[int]()
-    second = sorted({p.size for p in best.report.front.points if p.tiles})[1]
-
-    def larger(original, tiling, *rest):
-        tiled = make(original, tiling, *rest)
-        if not made:
-            needs = replace(tiled.inspection.arena, arena=second + 16)
-            tiled = replace(tiled, inspection=replace(tiled.inspection, arena=needs))
-        made.append(tiled.inspection.arena.arena)
-        return tiled
-
-    monkeypatch.setattr(tiling_job, "plan_tiling", larger)
+    second = sorted({p.size for p in planned().report.front.points if p.tiles})[1]
+    made = makes_larger(monkeypatch, lambda before: None if before else second + 16)
     found = planned()
     assert made[0] == second + 16 and arena(found) == made[1] <= second
 
@@ -167,15 +181,8 @@ def test_a_file_larger_than_promised_gives_way_to_what_promises_less(monkeypatch
 def test_what_needs_operators_that_may_not_be_added_is_left_out(monkeypatch):
     """The report tells what was tried all the same: nothing was refused for an error of ours."""
     FakeRuntimes(monkeypatch, 0)
-    best, make = planned(), tiling_job.plan_tiling
-
-    def forbidden(original, tiling, *rest):
-        tiled = make(original, tiling, *rest)
-        if tiled.data == best.data:
-            raise ForbiddenOperatorsError("its plan needs SLICE, which may not be added")
-        return tiled
-
-    monkeypatch.setattr(tiling_job, "plan_tiling", forbidden)
+    best = planned()
+    fails_for(monkeypatch, best.data, ForbiddenOperatorsError("its plan needs SLICE"))
     found = planned()
     assert arena(best) < arena(found) < found.report.before.arena.arena
     assert found.report.trials and not any("SLICE" in note for note in found.report.notes)
@@ -202,15 +209,8 @@ def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch)
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
     FakeRuntimes(monkeypatch, 0)
-    best, tiled = planned(), tiling_job.plan_tiling
-
-    def guarded(original, tiling, *rest):
-        made = tiled(original, tiling, *rest)
-        if made.data == best.data:
-            raise UnsoundPlanError("scratch lies over 'x'")
-        return made
-
-    monkeypatch.setattr(tiling_job, "plan_tiling", guarded)
+    best = planned()
+    fails_for(monkeypatch, best.data, UnsoundPlanError("scratch lies over 'x'"))
     found = planned()
     (note,) = (n for n in found.report.notes if n.startswith("passed over"))
     assert note.endswith("scratch lies over 'x'") and not refusals(found)

@@ -163,4 +163,4 @@ class ModelPlanner:
 
         best = min(planned, key=rank)
         run(source, Normalize())
-        return best.beside(latency_of(source, target).instructions, target)
+        return best.relative_to(latency_of(source, target).instructions, target)

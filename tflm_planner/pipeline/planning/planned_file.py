@@ -71,7 +71,7 @@ class PlannedFile:
     slowdown: float = 1.0
     """Predicted instructions relative to the original without operators that do nothing."""
 
-    def beside(self, instructions: int, target: Target) -> PlannedFile:
+    def relative_to(self, instructions: int, target: Target) -> PlannedFile:
         """This file with its slowdown relative to so many instructions of the original."""
         return replace(self, slowdown=self.instructions(target) / max(instructions, 1))
 

@@ -68,19 +68,19 @@ def plan_tiling(
     permitted and the tiling has views, and portable otherwise. Raises UsageError if TFLM could not
     run it, UnsoundPlanError if a guard refuses it, and ForbiddenOperatorsError if a plan that was
     searched needs operators that are not permitted."""
-    making = _Making(original, read_model(original), tiling, permission, options)
+    maker = _FileMaker(original, read_model(original), tiling, permission, options)
     forbidden: list[str] = []
-    for search in making.searches():
-        planned = making.file(search, on_progress, stop)
-        kinds = new_kinds(making.source, planned.inspection.model)
-        forbidden = [kind for kind in kinds if not making.is_permitted(kind)]
+    for search in maker.searches():
+        planned = maker.file(search, on_progress, stop)
+        kinds = new_kinds(maker.source, planned.inspection.model)
+        forbidden = [kind for kind in kinds if not maker.is_permitted(kind)]
         if not forbidden:
             return planned
     raise ForbiddenOperatorsError(f"its plan needs {', '.join(forbidden)}, which may not be added")
 
 
 @dataclass(frozen=True)
-class _Making:
+class _FileMaker:
     """Makes the files of one tiling, each with another search for the plan. source: the model in
     the file `original`. options: those of the final plan."""
 

@@ -36,7 +36,7 @@ class TilingJob:
         planned = plan_tiling(
             self.original, tiling, self.permission, self.options, self.on_progress, self.stop
         )
-        return planned.beside(self.instructions, self.options.kernels.target)
+        return planned.relative_to(self.instructions, self.options.kernels.target)
 
     @property
     def instructions(self) -> int:
