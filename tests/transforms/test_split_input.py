@@ -12,7 +12,8 @@ from tests.models.build import Net
 from tests.models.small import Chain, One
 from tests.transforms.row_loops import chain as image_chain
 from tflm_planner.model.serde import read_model
-from tflm_planner.transforms.row_loop.geometry import NotStreamableError, strip_geometry
+from tflm_planner.transforms.row_loop.geometry import strip_geometry
+from tflm_planner.transforms.row_loop.loop import NotStreamableError
 from tflm_planner.transforms.row_loop.split_input import can_split, can_stream, split_points_of
 
 

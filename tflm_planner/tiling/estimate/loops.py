@@ -29,8 +29,13 @@ from tflm_planner.transforms.row_loop import (
     LoopGeometry,
     NotStreamableError,
 )
-from tflm_planner.transforms.row_loop.geometry import element_bytes, loop_geometry, row_elements
-from tflm_planner.transforms.row_loop.operand_rows import OperandRows, operand_rows
+from tflm_planner.transforms.row_loop.geometry import loop_geometry
+from tflm_planner.transforms.row_loop.operand_rows import (
+    OperandRows,
+    element_bytes,
+    operand_rows,
+    row_elements,
+)
 
 _LOOP_KINDS = ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE")
 """Operators of every loop; rows are read by GATHER or SLICE."""

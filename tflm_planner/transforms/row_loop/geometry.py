@@ -23,18 +23,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from tflm_planner.model.draft import is_convex
 from tflm_planner.model.ir import Graph, Op, Tensor, quote
 from tflm_planner.transforms.row_loop.loop import LoopBorder, LoopedRegion, NotStreamableError
 from tflm_planner.transforms.row_loop.operand_rows import (
     OperandRows,
-    check_image,
     element_bytes,
     gathers,
     height,
     operand_rows,
     row_elements,
 )
+from tflm_planner.transforms.row_loop.rates import delays_of, ends_of, rates_of, sides_of
 from tflm_planner.transforms.row_loop.store import LoopProgress, RowStore, is_view, store_of
 
 _FEWEST = 2
@@ -137,7 +136,7 @@ def loop_geometry(
 
     Raises NotStreamableError.
     """
-    source, result = _ends(graph, region)
+    source, result = ends = ends_of(graph, region)
     inner = set(region)
     input_stays = any(t is source for t in graph.outputs)
     input_stays = input_stays or any(op not in inner for op in source.consumers)
@@ -145,7 +144,7 @@ def loop_geometry(
         raise NotStreamableError("one turn would make the whole result")
     peels = loop.border == "peeled"
     reads = [(op, read) for op in region for read in reads_of(op)]
-    variants = _variants(region, reads, (source, result), loop, input_stays)
+    variants = _variants(region, reads, ends, loop, input_stays)
     best = min(variants, key=lambda geometry: _rank(geometry, masks=not peels), default=None)
     if best is None:
         raise NotStreamableError(
@@ -172,14 +171,13 @@ def strip_geometry(
 
     Raises NotStreamableError.
     """
-    source, result = _ends(graph, region)
+    source, result = ends = ends_of(graph, region)
     inner = set(region)
     input_stays = any(t is source for t in graph.outputs)
     if input_stays or any(op not in inner for op in source.consumers):
         raise NotStreamableError(f"{quote(source.name)} is needed elsewhere as a whole")
     reads = [(op, read) for op in region for read in reads_of(op)]
-    rates, delays = _rates(region, result, reads, rows), {source: 0}
-    _delay(delays, region, reads, False, 1, result)
+    rates, delays = rates_of(region, result, reads, rows), delays_of(region, ends, reads)
     lag = delays[result]
     turn_count = -(-(height(result) + lag) // rows)
     if rates[source] >= height(source) or turn_count < _FEWEST:
@@ -202,17 +200,17 @@ def _variants(
     again or carried; starting ahead by 0 rows up to as many as windows on the input look ahead."""
     source, result = ends
     shared = source.type == result.type and not input_stays
-    rows = _rates(region, result, reads, loop.rows)
+    rows = rates_of(region, result, reads, loop.rows)
     backwards = loop.border == "reverse"
     looks = [
-        read.reach - read.stride - _sides(read, backwards)[0]
+        read.reach - read.stride - sides_of(read, backwards)[0]
         for _, read in reads
         if read.tensor is source
     ]
     most = min(max(0, *looks, 0), _MOST_AHEAD, height(source))
     for aligned, ahead in product((True, False), range(most + 1)):
-        delays = {source: -ahead}
-        _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
+        unit = loop.rows if aligned else 1
+        delays = delays_of(region, ends, reads, ahead=ahead, backwards=backwards, unit=unit)
         turn_count = -(-(height(result) + delays[result]) // loop.rows)
         for rereads_store in (True, False):
             uses = _uses(reads, rows, delays, source, loop.border, rereads_store)
@@ -265,87 +263,6 @@ def _is_padded(geometry: LoopGeometry) -> bool:
     return geometry.store.shared and geometry.store.rows > height(geometry.source)
 
 
-def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
-    """The only tensor that enters the region, and the only one that leaves it."""
-    inner = set(region)
-    if not is_convex(graph.ops, region):
-        raise NotStreamableError("a path leaves the region and comes back")
-    outputs = set(graph.outputs)
-    sources: dict[Tensor, None] = {}
-    results: dict[Tensor, None] = {}
-    for op in region:
-        for t in op.operands():
-            if not t.is_constant and (t.producer is None or t.producer not in inner):
-                sources[t] = None
-        for t in op.outputs:
-            outside = [c for c in t.consumers if c not in inner]
-            if outside or t in outputs:
-                results[t] = None
-            elif not t.consumers:
-                raise NotStreamableError(f"nobody reads the result of {op.label}")
-    if len(sources) != 1 or len(results) != 1:
-        raise NotStreamableError(
-            f"tensors that enter the region: {len(sources)}, that leave it: {len(results)}; a loop "
-            "has one of each"
-        )
-    (source,), (result,) = sources, results
-    if any(c in inner for c in result.consumers):
-        raise NotStreamableError(f"the region reads {quote(result.name)}, which leaves it, itself")
-    check_image(source)
-    return source, result
-
-
-def _rates(
-    region: Sequence[Op], result: Tensor, reads: Sequence[tuple[Op, OperandRows]], rows: int
-) -> dict[Tensor, int]:
-    """Rows of each tensor per turn."""
-    rates = {result: rows}
-    of_operator = _by_operator(reads)
-    for op in reversed(region):
-        for read in of_operator.get(op, ()):
-            wanted = {rates[t] for t in op.outputs}
-            if len(wanted) > 1:
-                raise NotStreamableError(f"the results of {op.label} are read at two rates")
-            rate = wanted.pop() * read.stride
-            if rates.setdefault(read.tensor, rate) != rate:
-                raise NotStreamableError(f"{quote(read.tensor.name)} is read at two rates")
-    return rates
-
-
-def _by_operator(reads: Sequence[tuple[Op, OperandRows]]) -> dict[Op, list[OperandRows]]:
-    """What each operator reads, in the given order."""
-    of_operator: dict[Op, list[OperandRows]] = {}
-    for op, read in reads:
-        of_operator.setdefault(op, []).append(read)
-    return of_operator
-
-
-def _sides(read: OperandRows, backwards: bool) -> tuple[int, int]:
-    return (read.below, read.above) if backwards else (read.above, read.below)
-
-
-def _delay(
-    delays: dict[Tensor, int],
-    region: Sequence[Op],
-    reads: Sequence[tuple[Op, OperandRows]],
-    backwards: bool,
-    unit: int,
-    result: Tensor,
-) -> None:
-    """Fill `delays`: the number of rows by which each tensor lags. That of the result is a multiple
-    of `unit`."""
-    of_operator = _by_operator(reads)
-    for op in region:
-        delay = 0
-        for read in of_operator.get(op, ()):
-            before, _ = _sides(read, backwards)
-            lag = delays[read.tensor] + max(read.reach - read.stride, 0) - before
-            delay = max(delay, -(-lag // read.stride))
-        if any(t is result for t in op.outputs):
-            delay = -(-delay // unit) * unit
-        delays.update(dict.fromkeys(op.outputs, delay))
-
-
 def _uses(
     reads: Sequence[tuple[Op, OperandRows]],
     rows: dict[Tensor, int],
@@ -358,7 +275,7 @@ def _uses(
     none is."""
     uses: list[LoopOperand] = []
     for op, read in reads:
-        before, after = _sides(read, border == "reverse")
+        before, after = sides_of(read, border == "reverse")
         lag = delays[read.tensor]
         halo = delays[op.outputs[0]] * read.stride + before - lag
         tile = (rows[op.outputs[0]] - 1) * read.stride + read.reach
