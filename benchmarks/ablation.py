@@ -36,13 +36,13 @@ from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
-from tflm_planner.tiling import permissions
+from tflm_planner.tiling import anticipation, permissions
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.evaluator import Evaluator, RequestFamily
 from tflm_planner.tiling.evaluate.workers import Job, Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import added_work
-from tflm_planner.tiling.tilings import TilingResult, mean_bytes
+from tflm_planner.tiling.tilings import TilingResult, best_tiling, mean_bytes
 
 TARGET = "cortex-m4/cmsis-nn"
 MODES = ("tiles", "loops")
@@ -67,6 +67,9 @@ OFF: dict[str, dict[str, Any]] = {
     "variants_segment": {"one way": 0},
     "segmentations_without_gain": {"never": NEVER},
     "hotspot_finer_tiles": {"none": NEVER},
+    "resizing_work": {"parts as they are": 0},
+    "promising_change": {"all in both orders": 1},
+    "anticipating_operators": {"no second search": NEVER},
 }  # fmt: skip
 """Field -> what it is called -> the value that turns a step off, or a rule."""
 LETTERS = {"ds_cnn": "S", "squeezenet_11": "Q", "mcunet_in3_176": "U"}
@@ -130,18 +133,22 @@ class Memory:
 
 
 class RecallingWorkers(Workers):
-    """Workers that share what they work out with other searches of the same network."""
+    """Workers that share what they work out with other searches of the same network, where these
+    plan the same operators with the same overlaps."""
 
     def __init__(self, data: bytes, options: TilingOptions, memory: Memory) -> None:
         super().__init__(data, options)
         self._memory, budget = memory, options.search_budget
+        self._kind = data, options.subsampling, type(options.input_overlaps_of)
         # Read by what is estimated for intervals and hotspots. Not noted as read by the search.
         values = {f.name: object.__getattribute__(budget, f.name) for f in fields(SearchBudget)}
         parts = ("part", "interval", "narrow", "loop_rows", "large", "hotspot", "contracted")
         self._estimate_key = tuple(
             repr(value) for name, value in values.items() if any(part in name for part in parts)
         )
-        self.evaluator.order = memory.recall("order", lambda: Evaluator(data, options).order)
+        self.evaluator.order = memory.recall(
+            ("order", self._kind), lambda: Evaluator(data, options).order
+        )
 
     def run(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """The result of each job."""
@@ -152,12 +159,12 @@ class RecallingWorkers(Workers):
 
     def _key(self, job: Job[Any]) -> Hashable:
         if not isinstance(job, RequestFamily):
-            return job, self._estimate_key
+            return job, self._kind, self._estimate_key
         for request in job.requests:
             count = len(self.evaluator.model.main.ops)
             first, end = request.part.interval if request.part else (0, count)
             self._memory.operators += end - first + sum(map(added_work, request.candidate.regions))
-        return tuple(map(self.key, job.requests))
+        return self._kind, *map(self.key, job.requests)
 
 
 class ObservedBudget(SearchBudget):
@@ -203,34 +210,49 @@ class Row:
 
 
 def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -> Iterator[Row]:
-    """The rows of one search with all operators, which begins with the one without new ones."""
+    """The rows of one search with all operators, which begins with those without new ones: the
+    first one, and where it is made the one that anticipates spellings."""
     kernels = kernels_of(load_target(TARGET))
     options = TilingOptions(kernels, kernels.input_overlaps_of, operators=AllowedOperators.ALL)
     options = replace(options, search_budget=budget)
     memory.charged, memory.operators = 0.0, 0
     started = time.process_time()
-    ended: list[tuple[int, float]] = []
-    search = permissions.search_tiles
+    own: list[TilingResult] = []
+    spent: list[tuple[int, float]] = []
+    search, again = permissions.search_tiles, permissions.search_anticipating
 
-    def and_count(*given: Any) -> TilingResult:
-        result = search(*given)
-        results.append(result)
-        ended.append((memory.operators, time.process_time() - started + memory.charged))
+    def searching(*given: Any) -> TilingResult:
+        if not own:
+            own.append(search(*given))
+            return own[0]
+        if not spent:
+            spent.append(so_far())
+        return search(*given)
+
+    def anticipating(*given: Any) -> TilingResult:
+        result = again(*given)
+        if not spent:
+            own.append(result)
         return result
 
-    results: list[TilingResult] = []
+    def so_far() -> tuple[int, float]:
+        return memory.operators, round(time.process_time() - started + memory.charged, 2)
+
+    workers = partial(RecallingWorkers, memory=memory)
     with (
-        mock.patch.object(permissions, "Workers", partial(RecallingWorkers, memory=memory)),
-        mock.patch.object(permissions, "search_tiles", and_count),
+        mock.patch.object(permissions, "Workers", workers),
+        mock.patch.object(anticipation, "Workers", workers),
+        mock.patch.object(permissions, "search_tiles", searching),
+        mock.patch.object(permissions, "search_anticipating", anticipating),
     ):
-        results.append(permissions.search_by_permission(path.read_bytes(), options).result)
-    del results[1]  # what the second search found; the result has the first one's too
-    for mode, result, (operators, seconds) in zip(MODES, results, ended, strict=True):
-        best = result.best
-        seconds = round(seconds, 2)
+        both = permissions.search_by_permission(path.read_bytes(), options).result
+    spent.append(so_far())
+    for mode, results, (operators, seconds) in zip(MODES, (own, [both]), spent, strict=True):
+        tilings = [t for result in results for t in (result.best, *result.front)]
+        best = best_tiling(tilings, options.arena_limit)
         yield Row(
-            path.stem, mode, change, best.arena, mean_bytes(result.front, options.max_slowdown),
-            round(best.slowdown - 1, 4), result.evaluated, operators, seconds,
+            path.stem, mode, change, best.arena, mean_bytes(tilings, options.max_slowdown),
+            round(best.slowdown - 1, 4), sum(r.evaluated for r in results), operators, seconds,
             memory.plain_seconds.setdefault(mode, seconds),
         )  # fmt: skip
 
