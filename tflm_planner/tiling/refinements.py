@@ -10,9 +10,9 @@ This module must not know how the models were found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice, zip_longest
 
 from tflm_planner.tiling.budget import EarlyStop
 from tflm_planner.tiling.evaluate.candidate import Candidate
@@ -118,33 +118,27 @@ class Refinements:
         return self.options.search_budget.neighbour_steps
 
     def refine_pareto_front(self) -> None:
-        """Change one region at a time in all models of the Pareto front, and in what becomes part
-        of it, so that the models between the smallest and the fastest are improved too. The first
-        changes of a model gain most, so that those of a new one are tried before the later ones of
-        the others."""
+        """Change one region at a time in all models of the Pareto front, and repeat while the front
+        grows, so that the models between the smallest and the fastest are improved too."""
         budget = self.options.search_budget
         stop = EarlyStop(
             budget.front_batches_without_gain, self._mean_bytes(), budget.front_least_gain
         )
         work_left, known = budget.front_work, set[Candidate]()
-        changes = dict[Candidate, _Changes]()
-        while work_left > 0 and not stop.is_due:
-            front = [c for c, _ in self.models.front()]
-            known.update(front)
-            changes = {c: changes.get(c) or _Changes(self._changed(c)) for c in front}
-            batch = [*islice(self._unknown(_least_tried(changes.values()), known), budget.batch)]
-            if not batch:
-                return
-            self.models.add_changed(batch)
-            work_left -= len(TILE_ORDERS) * sum(map(self.models.work_of, batch))
-            stop.record(self._mean_bytes())
-
-    def _unknown(self, models: Iterable[Candidate], known: set[Candidate]) -> Iterator[Candidate]:
-        """The models that are not known and not too large; they are then known."""
-        for model in models:
-            if model not in known and not self._is_too_large(model):
-                known.add(model)
-                yield model
+        if not work_left:
+            return
+        while near := [self._changed(c) for c in self._front() if c not in known]:
+            known.update(self._front())
+            changed = dict.fromkeys(filter(None, chain(*zip_longest(*near))))
+            chosen = [c for c in changed if c not in known and not self._is_too_large(c)]
+            for start in range(0, len(chosen), budget.batch):
+                batch = chosen[start : start + budget.batch]
+                self.models.add_changed(batch)
+                known.update(batch)
+                work_left -= len(TILE_ORDERS) * sum(map(self.models.work_of, batch))
+                stop.record(self._mean_bytes())
+                if stop.is_due or work_left < 0:
+                    return
 
     def resize_parts(self) -> None:
         """Change the number and the sizes of the parts of the smallest model, and of what comes of
@@ -171,6 +165,9 @@ class Refinements:
             self.models.add_changed(batch)
             work += sum(map(self.models.work_of, batch))
         return work
+
+    def _front(self) -> list[Candidate]:
+        return [e.candidate for e in self.models.front()]
 
     def _is_too_large(self, candidate: Candidate) -> bool:
         return self.models.work_of(candidate) > self.options.search_budget.several_orders_model
@@ -237,24 +234,3 @@ class Refinements:
     def _spelled_models(self) -> list[Candidate]:
         """The models in which operators may be spelled otherwise, the best first."""
         return [c for c, _ in self.models.ranking() if c.respell is not None]
-
-
-@dataclass(eq=False)
-class _Changes:
-    """The changes of a model that are left to try. tried: how many were."""
-
-    left: Iterator[Candidate]
-    tried: int = 0
-
-
-def _least_tried(models: Iterable[_Changes]) -> Iterator[Candidate]:
-    """The next change of that model of which the fewest were tried, again and again."""
-    waiting = [*models]
-    while waiting:
-        model = min(waiting, key=lambda model: model.tried)
-        changed = next(model.left, None)
-        model.tried += 1
-        if changed is None:
-            waiting.remove(model)
-        else:
-            yield changed
