@@ -84,7 +84,7 @@ print(len(found))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @needs_framework
 def test_large_networks_are_the_same_each_time_too() -> None:
     """Where a batch takes much memory, TensorFlow would add the summands of a gradient as they
