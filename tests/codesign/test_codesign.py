@@ -311,6 +311,44 @@ def test_a_users_networks_are_figures_of_their_files(tmp_path: Path) -> None:
         user_variants(f"{path}:nothing", grid, M4, silent, convert)
 
 
+SCRIPT = """
+from __future__ import annotations
+from dataclasses import dataclass
+from own_blocks import SIDE
+
+print("loading")
+
+@dataclass
+class Block:
+    width: int
+
+def build(resolution, width, depth):
+    print("building")
+    return SIDE, width
+"""
+
+
+def test_a_users_file_may_be_a_script_with_modules_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "own_blocks.py").write_text("SIDE = 24")
+    (tmp_path / "own.py").write_text(SCRIPT)
+    (tmp_path / "ends.py").write_text("import sys; sys.exit()")
+
+    def convert(made: object) -> bytes:
+        resolution, width = made  # type: ignore[misc]
+        return build(chain("resnet8", resolution, width, 8))
+
+    spec = f"{tmp_path / 'own.py'}:build"
+    (found,) = user_variants(spec, Grid((16,), (0.5,)), M4, silent, convert)
+    assert found.make() == convert((24, 0.5))
+    printed = capsys.readouterr()
+    assert not printed.out and printed.err.split() == ["loading", "building"]
+    with pytest.raises(UsageError, match="SystemExit"):
+        user_variants(f"{tmp_path / 'ends.py'}:build", Grid((16,)), M4, silent, convert)
+
+
 def test_a_users_networks_without_skips_are_those_of_a_family(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(OWN)
@@ -430,6 +468,16 @@ def test_the_command_that_is_printed_runs(run, tmp_path: Path) -> None:
     assert (folder / "resnet8_1_32_small.tflite").is_file()
 
 
+def test_a_trained_network_is_not_overwritten(run, tmp_path: Path) -> None:
+    few = ("--resolutions", "24", "--widths", "1", "--searches", "0", "--write", tmp_path)
+    mine = tmp_path / "resnet8_1_24.tflite"
+    mine.write_bytes(b"trained for a week")
+    done = run("fit", "--family", "resnet8", "-t", "cortex-m4/cmsis-nn", *few, "--budget", "39500")
+    assert done.code == 2 and "is another model, perhaps your trained one" in done.err
+    assert "order and plan" in done.out, "what was found is printed all the same"
+    assert mine.read_bytes() == b"trained for a week"
+
+
 def test_the_chart_shows_every_figure(run, tmp_path: Path) -> None:
     few = ("--resolutions", "16,32", "--widths", "0.5,1", "--searches", "0")
     path = tmp_path / "fit.svg"
@@ -450,6 +498,11 @@ def test_the_chart_shows_every_figure(run, tmp_path: Path) -> None:
         (("--build", "x.py:f"), 2, "add --resolutions"),
         (("--family", "resnet8", "--widths", "wide"), 2, "commas"),
         (("--family", "resnet8", "--resolutions", "0"), 2, "above 0"),
+        (("--family", "resnet8", "--resolutions", "25.5"), 2, "whole numbers with commas"),
+        (("--family", "resnet8", "--resolutions", ","), 2, "no number"),
+        (("--family", "resnet8", "--depths", "9"), 2, "has 8, 14, 20, ... layers"),
+        (("--family", "mobilenet_v2", "--depths", "3"), 2, "its depth does not vary"),
+        (("--family", "ds_cnn", "--plain"), 2, "ds_cnn has no skips"),
     ],
 )
 def test_wrong_options_of_fit(run, options: tuple[str, ...], code: int, words: str) -> None:

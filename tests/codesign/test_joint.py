@@ -141,6 +141,22 @@ def test_a_network_that_does_not_fit_whole_is_tiled() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stem", "stages", "expansions", "words"),
+    [
+        (8, (StageShape(8, 1), StageShape(16, 2)), (2, 3), "stage 1 has stride 1 and as many"),
+        (8, (StageShape(16, 2), StageShape(16, 1)), (2, 3), "stage 2 has stride 1 and as many"),
+        (8, (StageShape(16, 2),), (1, 2), "expansions must be above 1"),
+    ],
+)
+def test_spaces_whose_weights_no_super_network_can_share_are_refused(
+    stem: int, stages: tuple[StageShape, ...], expansions: tuple[int, ...], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        SearchSpace(1, 10, stem, stages, (16,), expansions=expansions)
+    SearchSpace(1, 10, 4, (StageShape(8, 1), StageShape(8, 2)), (16,))
+
+
 def test_tiles_keep_to_the_other_limits() -> None:
     chain = LARGER.decode(LARGER.largest).chain()
     instructions = latency_of(read_model(build(chain)), TARGET).instructions

@@ -315,6 +315,30 @@ def test_some_skips_change_and_others_stay(name: str) -> None:
     assert plain(chain, everything) == plain(chain)
 
 
+def test_a_level_with_one_convolution_keeps_its_width() -> None:
+    """As the last one of a U-Net, which has no other to give its weights to."""
+    up = (
+        Layer("conv", (3, 3), 1, 3, 8), Layer("conv", (3, 3), 2, 8, 16),
+        Layer("upsample", stride=2), Layer("join", skip=3, join="concat"),
+        Layer("conv", (3, 3), 1, 24, 2),
+    )  # fmt: skip
+    pools = (
+        Layer("conv", (3, 3), 1, 3, 8), Layer("max_pool", (5, 5)),
+        Layer("join", skip=2, join="concat"), Layer("max_pool", (5, 5)),
+        Layer("conv", (1, 1), 1, 16, 4),
+    )  # fmt: skip
+    for layers in (up, pools):
+        made = plain(Chain("net", (8, 8, 3), layers))
+        assert not ends(made) and steps(made)[-1].shape_out == (8, 8, layers[-1].channels_out)
+
+
+def test_sums_of_images_of_different_sizes_are_refused() -> None:
+    layers = (Layer("conv", (3, 3), 1, 3, 8), Layer("upsample", stride=2),
+              Layer("conv", (3, 3), 1, 8, 8, skip=2))  # fmt: skip
+    with pytest.raises(ValueError, match="layer 2 adds images of different sizes"):
+        steps(Chain("net", (8, 8, 3), layers))
+
+
 # --- two buffers ----------------------------------------------------------------------------------
 
 

@@ -240,6 +240,23 @@ def test_activations_and_padding_may_be_operators_of_their_own() -> None:
     assert note.startswith("PAD 't2': one layer here")
 
 
+def test_a_pool_with_an_activation_is_refused() -> None:
+    net = Floats(1, 8, 8, 3)
+    net.conv(4, 3)
+    window = {"filter_height": 3, "filter_width": 3, "stride_h": 1, "stride_w": 1}
+    net.op("MAX_POOL_2D", (1, 8, 8, 4), **window, fused_activation_function=1)
+    with pytest.raises(ModelError, match="has an activation, which pools of a chain have not"):
+        chain_of(net.read(), "net")
+
+
+def test_keras_models_are_not_converted_where_keras_runs_on_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    with pytest.raises(UsageError, match=r"KERAS_BACKEND is torch; .*: unset it"):
+        convert_keras_file(tmp_path / "any.keras")
+
+
 def test_a_stem_of_pytorch_and_keras_is_read_but_its_weights_are_not() -> None:
     net = Floats(1, 16, 16, 3)
     net.pad(3, 3, 3, 3)

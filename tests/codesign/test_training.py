@@ -264,9 +264,26 @@ def test_folders_of_images(tmp_path: Path) -> None:
     chain = Chain("small", (8, 8, 3), tuple(grown.layers))
     losses = [train(untrained(chain, 0), d, recipe) for d in (data, later)]
     assert losses[0] == losses[1]
+    (tmp_path / "train" / ".ipynb_checkpoints").mkdir()
+    (tmp_path / "train" / "cats" / "._0.png").write_bytes(b"none")
+    hidden = load_data(str(tmp_path), 8)
+    assert np.array_equal(hidden.images, data.images) and hidden.classes == 2
     (tmp_path / "train" / "cats" / "0.png").write_bytes(b"none")
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"cannot be read as an image \(.+\); replace it"):
         load_data(str(tmp_path), 8)
+
+
+def test_classes_without_images_are_not_left_out(tmp_path: Path) -> None:
+    for folder in ("train/cats", "train/dogs", "val/cats", "val/Dogs"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "0.png").write_bytes(b"")
+    with pytest.raises(UsageError, match="has classes that the training part has not: Dogs"):
+        load_data(str(tmp_path), 8)
+    with pytest.raises(UsageError, match="no class has three images"):
+        load_data(str(tmp_path / "train"), 8)
+    (tmp_path / "train" / "dogs" / "0.png").unlink()
+    with pytest.raises(UsageError, match=r"dogs: no images .* of this class"):
+        load_data(str(tmp_path / "train"), 8)
 
 
 def test_what_data_is_not_there(tmp_path: Path) -> None:
@@ -344,8 +361,15 @@ def test_a_run_goes_on_where_it_was_ended(
     assert len(history) == 4 and history[-1].rate < history[0].rate
     for name, values in trained.state().items():
         assert np.array_equal(values, again.state()[name]), name
-    with pytest.raises(UsageError, match="another training"):
-        train(again, digits, replace(QUICK, seed=1), files)
+    others = [
+        (replace(QUICK, seed=1), digits),
+        (QUICK, replace(digits, labels=digits.labels[::-1])),
+    ]
+    for recipe, data in others:
+        with pytest.raises(UsageError, match="another training"):
+            train(again, data, recipe, files)
+    with pytest.raises(UsageError, match="there is no folder"):
+        train(again, digits, QUICK, RunFiles(checkpoint=tmp_path / "none" / "run.npz"))
 
 
 @pytest.mark.slow

@@ -152,6 +152,20 @@ def test_models_of_one_name_are_told_apart_by_their_folders() -> None:
         names_of([Path("a/x.tflite"), Path("a/../a/x.tflite")])
 
 
+def test_no_model_overwrites_another_ones_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in ("x/a-b.tflite", "x/a/b.tflite", "y/b.tflite", "z/summary.tflite"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(CNN.read_bytes())
+    out = tmp_path / "out"
+    twice = [tmp_path / name for name in ("x/a-b.tflite", "x/a/b.tflite", "y/b.tflite")]
+    line = Run(["batch", *twice, "--out", out], capsys).refused(2)
+    assert "would both be written as a-b.planned.tflite" in line
+    line = Run(["batch", tmp_path / "z", "--out", out], capsys).refused(2)
+    assert "would be those of the summary" in line
+
+
 def test_options_are_the_same_if_their_files_are(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text("a")
@@ -160,6 +174,8 @@ def test_options_are_the_same_if_their_files_are(tmp_path: Path) -> None:
     assert [options_digest(w) for w in words] == before
     path.write_text("b")
     assert all(options_digest(w) != b for w, b in zip(words, before, strict=True))
+    long = ["--ops", "PAD," * 100]  # longer than any name of a file
+    assert options_digest(long) == options_digest(long)
 
 
 def test_summaries_show_names_that_others_made(tmp_path: Path, run) -> None:

@@ -90,7 +90,14 @@ class BatchArguments:
 
     def jobs(self) -> list[PlanJob]:
         """One job for each model and set of options. Raises UsageError."""
-        from tflm_planner.jobs.batch import PLANNED, PlanJob, model_paths, names_of, options_digest
+        from tflm_planner.jobs.batch import (
+            PLANNED,
+            PlanJob,
+            check_names,
+            model_paths,
+            names_of,
+            options_digest,
+        )
         from tflm_planner.support.files import read_file
 
         paths = model_paths(self.sources)
@@ -103,6 +110,7 @@ class BatchArguments:
                 options = _plan_options(path, self.out / f"{name}{PLANNED}", words)
                 digest = options_digest(words)
                 jobs.append(PlanJob(name, str(path), data, shlex.join(words), options, digest))
+        check_names(jobs)
         return jobs
 
 

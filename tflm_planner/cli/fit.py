@@ -50,8 +50,9 @@ class FitArguments:
     build: Annotated[
         str | None,
         typer.Option(
-            help="Your own family: a function (resolution, width, depth) that makes a Keras model. "
-            "Needs TensorFlow, and --resolutions.",
+            help="Your own family: a function (resolution, width, depth) that makes a Keras model; "
+            "width is 1 and depth 0 without --widths and --depths. Needs TensorFlow, and "
+            "--resolutions.",
             metavar="FILE.py:FUNCTION",
         ),
     ] = None
@@ -124,10 +125,20 @@ class FitArguments:
         return variants_of(self.family, self.grid())
 
     def networks(self, fits: Fits) -> dict[Path, bytes]:
-        """The files of the largest networks that fit, by path; empty if --write was not given."""
+        """The files of the largest networks that fit, by path; empty if --write was not given.
+        Raises UsageError where other files would be lost."""
+        from tflm_planner.support.files import holds
+
         best = [rung.best.variant for rung in fits.rungs if rung.best is not None]
         folder = self.write
-        return {} if folder is None else {folder / f"{v.name}.tflite": v.make() for v in best}
+        files = {} if folder is None else {folder / f"{v.name}.tflite": v.make() for v in best}
+        for path, data in files.items():
+            if path.exists() and not holds(path, data):
+                raise UsageError(
+                    f"{path} exists, and is another model, perhaps your trained one; write to "
+                    "another folder, or move it away"
+                )
+        return files
 
     @property
     def name(self) -> str:
@@ -160,16 +171,17 @@ def fit_command(arguments: FitArguments) -> None:
             check_writable(arguments.svg, force=True, inputs=())
         if arguments.write is not None:
             make_folder(arguments.write)
+            check_writable(arguments.write / "any.tflite", force=True)
         target = load_target(arguments.target)
         limits = arguments.limits(target)
         with show_progress(arguments.as_json, arguments.verbose) as on_progress:
             fits = fit(arguments.name, arguments.variants(target, on_progress), limits, on_progress)
-        files = {} if arguments.svg is None else {arguments.svg: fit_svg(fits).encode()}
-        write_files(files | arguments.networks(fits))
         if arguments.as_json:
             print_json(fits_to_json(fits, arguments.write))
         else:
             typer.echo(render_fits(fits, width_of(sys.stdout), arguments.write), nl=False)
+        files = {} if arguments.svg is None else {arguments.svg: fit_svg(fits).encode()}
+        write_files(files | arguments.networks(fits))
         if all(rung.best is None for rung in fits.rungs):
             raise typer.Exit(3)
 
@@ -187,7 +199,10 @@ def _numbers(option: str, words: str, kind: Callable[[str], N]) -> tuple[N, ...]
     try:
         numbers = tuple(kind(word) for word in words.split(",") if word.strip())
     except ValueError as error:
-        raise UsageError(f"{option} {words!r}: write numbers with commas between") from error
+        what = "whole numbers" if kind is int else "numbers"
+        raise UsageError(f"{option} {words!r}: write {what} with commas between") from error
+    if words and not numbers:
+        raise UsageError(f"{option} {words!r}: no number is in it")
     if not all(0 < number < 10_000 for number in numbers):
         raise UsageError(f"{option} {words!r}: numbers must be above 0 and below 10,000")
     return numbers

@@ -1,8 +1,9 @@
 """Finds and trains networks for a board: which ones fit, and what their skips cost.
 
-`tflm-plan fit` uses `fitting`; everything else is for use from Python, and only `training` needs
-TensorFlow. A network without weights is a chain (`chains`), from a family or from a paper. With
-weights it is one of `networks`. Functions here take chains and give chains or figures.
+`tflm-plan fit` uses `fitting`; everything else is for use from Python. `training` needs TensorFlow
+or PyTorch, and Keras models (`keras_models`, `fit --build`) need TensorFlow. A network without
+weights is a chain (`chains`), from a family or from a paper. With weights it is one of `networks`.
+Functions here take chains and give chains or figures.
 
 **Skips.** `selection` finds the skips that are alive at the peak. `residuals` removes them, or
 replaces them by others (DERO, Mendis et al. 2024). ResNet8 needs 39,256 B. Removing two of its
@@ -75,7 +76,7 @@ you supply, and `joint.search_svg` draws the result:
 False floor None
 True plan 22344
 
-**Training**, with TensorFlow: `training.loop` trains chains on images (`training.data`),
+**Training**, with TensorFlow or PyTorch: `training.loop` trains chains on images (`training.data`),
 `training.super_network` trains all networks of a space at once, `training.rounding` writes a
 trained network as an int8 model, and `training.detection` judges what is found on a grid of cells
 (docs/training.md).

@@ -36,7 +36,13 @@ def keras() -> Any:
     framework = _framework()
     os.environ["KERAS_BACKEND"] = framework
     _torch() if framework == "torch" else tensorflow()
-    return importlib.import_module("keras")
+    try:
+        return importlib.import_module("keras")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{framework} is installed, and Keras is not: pip install 'tflm-planner[codesign]', or "
+            "[codesign-torch]"
+        ) from error
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
@@ -23,10 +24,21 @@ Convert = Callable[[Any], bytes]
 """A Keras model -> the file of an int8 model."""
 
 
+def _tensorflow() -> Any:
+    """TensorFlow, whose Keras runs on it. Raises UsageError if it is missing, or if Keras is to run
+    on something else."""
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    if backend != "tensorflow":
+        raise UsageError(
+            f"KERAS_BACKEND is {backend}; Keras models are converted by TensorFlow: unset it"
+        )
+    return tensorflow()
+
+
 def convert_keras_file(path: Path) -> bytes:
     """The int8 model of a file that Keras wrote, calibrated with random numbers. Raises UsageError
-    if TensorFlow is missing, or Keras cannot read the file."""
-    convert, keras = keras_converter(), tensorflow().keras
+    if TensorFlow is missing, if Keras runs on something else, or cannot read the file."""
+    convert, keras = keras_converter(), _tensorflow().keras
     try:
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # whatever Keras raises
@@ -36,8 +48,8 @@ def convert_keras_file(path: Path) -> bytes:
 
 def keras_converter() -> Convert:
     """A function that converts a Keras model to int8 with TensorFlow. Raises UsageError if
-    TensorFlow is missing."""
-    tf = tensorflow()
+    TensorFlow is missing, or if Keras runs on something else."""
+    tf = _tensorflow()
 
     def convert(keras_model: Any) -> bytes:
         shape = (1, *keras_model.input_shape[1:])  # a batch of one, which TFLM needs

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,8 @@ STORE = "batch.sqlite"
 PLANNED = ".planned.tflite"
 """The ending of the names of planned models."""
 REPORTS = (".html", ".json")
+SUMMARY = "summary"
+"""The name of the summary's files, without endings."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,9 @@ def options_digest(words: Sequence[str]) -> str:
     for word in words:
         digest.update(word.encode("utf-8", "surrogateescape") + b"\0")
         for name in (word, word.partition("=")[2]):  # --target own.toml, --target=own.toml
-            if name and Path(name).is_file():
-                digest.update(Path(name).read_bytes())
+            with suppress(OSError):  # a word longer than any name of a file
+                if name and Path(name).is_file():
+                    digest.update(Path(name).read_bytes())
     return digest.hexdigest()
 
 
@@ -125,6 +128,20 @@ def names_of(paths: Sequence[Path]) -> list[str]:
         if parts.count(own) > 1:
             raise UsageError(f"{path} is named twice, or one beside it differs in its ending alone")
     return ["-".join(own[-_depth(own, parts) :]) for own in parts]
+
+
+def check_names(jobs: Sequence[PlanJob]) -> None:
+    """Raise UsageError if two jobs, or a job and the summary, would write the same files."""
+    sources: dict[str, str] = {}
+    for job in jobs:
+        if job.name == SUMMARY:
+            raise UsageError(f"the files of {job.source} would be those of the summary; rename it")
+        if job.name in sources:
+            raise UsageError(
+                f"{sources[job.name]} and {job.source} would both be written as {job.file}; "
+                "rename one, or plan them into two folders"
+            )
+        sources[job.name] = job.source
 
 
 def _depth(own: tuple[str, ...], parts: Sequence[tuple[str, ...]]) -> int:
@@ -201,8 +218,8 @@ def _check_folder(folder: Path, *, fresh: bool) -> None:
 
 
 def _kept(store: ResultStore, job: PlanJob, folder: Path) -> BatchRow | None:
-    """The row of a job from an earlier run. None if there is none, if the job failed, or if one of
-    its files is missing or has changed."""
+    """The row of a job from an earlier run. None if there is none, if the job failed, if one of its
+    files is missing, or if the planned model has changed."""
     text = store.get(job.key)
     row = None if text is None else row_of(text)
     if row is None or row.outcome == "failed":

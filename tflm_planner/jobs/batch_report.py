@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
-from tflm_planner.jobs.batch import Batch
+from tflm_planner.jobs.batch import SUMMARY, Batch
 from tflm_planner.jobs.batch_types import BatchRow, batch_to_json
 from tflm_planner.report.page import Column, PageLink, Row, Table, render
 from tflm_planner.report.text.bounds import sign
@@ -130,9 +130,9 @@ def batch_json(batch: Batch) -> str:
 
 
 SUMMARIES: dict[str, Callable[[Batch], str]] = {
-    "summary.txt": lambda batch: render_batch(batch, 100),
-    "summary.json": batch_json,
-    "summary.csv": batch_csv,
-    "summary.html": batch_html,
+    f"{SUMMARY}.txt": lambda batch: render_batch(batch, 100),
+    f"{SUMMARY}.json": batch_json,
+    f"{SUMMARY}.csv": batch_csv,
+    f"{SUMMARY}.html": batch_html,
 }
 """The summary files that are written into the folder of a batch."""

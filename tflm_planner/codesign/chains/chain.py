@@ -139,6 +139,10 @@ def steps(chain: Chain) -> tuple[Step, ...]:
             if source[:2] != after[:2]:
                 raise ValueError(f"{chain.name}: layer {place} joins images of different sizes")
             after = (*after[:2], after[2] + (layer.branch or source[2]))
+        if source is not None and layer.join == "sum":
+            stride = -(-source[0] // after[0])  # of its 1x1 convolution, if it has one
+            if tuple(-(-size // stride) for size in source[:2]) != after[:2]:
+                raise ValueError(f"{chain.name}: layer {place} adds images of different sizes")
         path = chain.layers[place + 1 - layer.skip : place + 1] if layer.skip else ()
         steps_so_far.append(Step(layer, shape, after, source, path))
         shapes.append(after)

@@ -7,7 +7,7 @@ boards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tflm_planner.codesign.chains.chain import Activation, Chain, Layer, Shape
@@ -196,11 +196,14 @@ def _ds_cnn(frames: int, width: float, depth: int, classes: int) -> Chain:
 
 
 def _resnet(side: int, width: float, depth: int, classes: int) -> Chain:
+    blocks, rest = divmod(depth - 2, 6)
+    if rest or not blocks:
+        raise ValueError(f"a small ResNet has 8, 14, 20, ... layers (6 n + 2), not {depth}")
     grown = ChainBuilder(3)
     grown.conv(divisible(16 * width), (3, 3), 1, "relu")
     for stage in range(3):
         out = divisible(16 * width) << stage
-        for block in range((depth - 2) // 6):
+        for block in range(blocks):
             stride = 2 if stage and not block else 1
             grown.conv(out, (3, 3), stride, "relu")
             grown.conv(out, (3, 3), activation="relu", skip=2)
@@ -253,6 +256,20 @@ class Grid:
     depths: tuple[int, ...] = ()
     classes: int | None = None
     plain: bool = False
+
+
+def check_depths(family: Family, depths: Sequence[int]) -> None:
+    """Raise ValueError if the family has not these depths."""
+    if depths and family.depths == _NONE:
+        raise ValueError("its depth does not vary")
+    for depth in depths:
+        family.make(family.resolutions[0], 1.0, depth, family.classes)
+
+
+def has_skips(family: Family) -> bool:
+    """Whether networks of the family have skips."""
+    chain = family.make(family.resolutions[0], 1.0, family.depths[0], family.classes)
+    return any(layer.skip for layer in chain.layers)
 
 
 def variants(family: Family, grid: Grid) -> Iterator[tuple[int, float, int, Chain]]:

@@ -72,7 +72,7 @@ def redistribute(linear: Chain, original: Chain) -> Chain:
     """A linearised chain with new widths. In each level that lost its concatenations, all
     convolutions but the last get the same width: the largest with which the level has fewer weights
     than in the original, rounded to a multiple of four. (A level ends at a pool or before a
-    stride.)"""
+    stride.) A level with one convolution, or none, keeps its widths."""
     layers = list(linear.layers)
     before, now = _levels(original), _levels(linear)
     for number in sorted(set(now)):
@@ -86,6 +86,8 @@ def redistribute(linear: Chain, original: Chain) -> Chain:
             continue
         goal = sum(layer.weights for layer in original_layers if layer.kind == "conv")
         convolutions = [p for p in places if layers[p].kind == "conv"]
+        if len(convolutions) < 2:
+            continue
         width = _uniform_width([layers[p] for p in convolutions], goal)
         for place in convolutions[:-1]:
             layers[place] = replace(layers[place], channels_out=width)

@@ -28,7 +28,7 @@ class NetworkJson(Document):
     name: Annotated[str, says("Family, width and resolution.")]
     resolution: Annotated[Count, says("Rows of the input.")]
     width: Annotated[float, says("Factor of the channels.")]
-    depth: Annotated[Count, says("Layers (0: the family has one depth).")]
+    depth: Annotated[Count, says("Layers, or blocks; 0 where the family's depth does not vary.")]
     macs: Annotated[Count, says("Multiplications of one inference.")]
     parameters: Annotated[Count, says("Weights and biases.")]
     arena: Annotated[Count, says("Bytes of arena; if rows are streamed, of SRAM for both halves.")]

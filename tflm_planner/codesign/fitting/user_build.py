@@ -9,7 +9,9 @@ It needs TensorFlow, if nothing else is given that converts.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -57,8 +59,9 @@ def user_variants(
         label = f"{name}_{width:g}_{resolution}" + f"_d{depth}" * bool(depth)
         on_progress(f"building {label}")
         try:
-            data = convert(function(resolution, width, depth))
-        except Exception as error:  # whatever a user's code raises
+            with redirect_stdout(sys.stderr):  # what a user's code prints is no part of --json
+                data = convert(function(resolution, width, depth))
+        except (Exception, SystemExit) as error:  # whatever a user's code raises
             raise UsageError(
                 f"{spec} fails for resolution {resolution}, width {width:g}, depth {depth}: "
                 f"{type(error).__name__}: {error}"
@@ -125,18 +128,22 @@ def _parameters(model: Model) -> tuple[int, int]:
 
 
 def _function(spec: str) -> MakeKeras:
-    """Load the function that `file.py:function` names. Raises UsageError."""
+    """Load the function that `file.py:function` names. The file may import modules beside it, as a
+    script may. Raises UsageError."""
     file, _, name = spec.rpartition(":")
     path = Path(file)
     if not file or not name or not path.is_file():
         raise UsageError(f"--build {spec!r}: write FILE.py:FUNCTION, of a file that exists")
-    module_spec = importlib.util.spec_from_file_location(path.stem, path)
+    module_spec = importlib.util.spec_from_file_location(f"_build_{path.stem}", path)
     if module_spec is None or module_spec.loader is None:
         raise UsageError(f"--build {spec!r}: {file} is no Python file")
     module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module.__name__] = module  # dataclasses of the file look there
+    sys.path.insert(0, str(path.resolve().parent))
     try:
-        module_spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's code raises
+        with redirect_stdout(sys.stderr):
+            module_spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # whatever a user's code raises
         raise UsageError(f"--build {spec!r}: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):

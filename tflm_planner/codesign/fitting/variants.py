@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tflm_planner.codesign.chains.chain import Chain
-from tflm_planner.codesign.chains.families import FAMILIES, Grid, variants
+from tflm_planner.codesign.chains.families import FAMILIES, Grid, check_depths, has_skips, variants
 from tflm_planner.codesign.chains.sizes import Floors, Size, floors_of, size_of
 from tflm_planner.codesign.networks.build import build
 from tflm_planner.pipeline.options import check_slowdown
@@ -88,9 +88,16 @@ def limits_of(
 
 def variants_of(family: str, grid: Grid) -> list[Variant]:
     """All variants of a built-in family, sorted by multiplications, most first. Raises UsageError
-    for an unknown family."""
+    for an unknown family, for depths that it has not, and where it has no skips to remove."""
     if family not in FAMILIES:
         raise UsageError(f"family {family!r} is unknown; choose from {', '.join(FAMILIES)}")
+    try:
+        check_depths(FAMILIES[family], grid.depths)
+    except ValueError as error:
+        depths = ",".join(map(str, grid.depths))
+        raise UsageError(f"--depths {depths} of {family}: {error}") from error
+    if grid.plain and not has_skips(FAMILIES[family]):
+        raise UsageError(f"--plain does nothing here: {family} has no skips; leave it out")
     by_network: dict[Chain, Variant] = {}  # different widths may round to the same network
     for resolution, width, depth, chain in variants(FAMILIES[family], grid):
         network = Chain("", chain.image, chain.layers)

@@ -36,7 +36,8 @@ class StageShape:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """What is fixed and what varies. All choices are in ascending order."""
+    """What is fixed and what varies. All choices are in ascending order. Raises ValueError if the
+    weights of a network of the space are not a part of the largest one's."""
 
     channels: int
     """Channels of the images."""
@@ -55,7 +56,21 @@ class SearchSpace:
     kernels: tuple[int, ...] = (3, 5, 7)
     """Choices for the rows (and columns) of a block's depthwise window."""
     expansions: tuple[int, ...] = (2, 3, 4)
-    """Choices for the factor by which a block widens its channels."""
+    """Choices for the factor by which a block widens its channels; above 1, since a block that does
+    not has one layer less."""
+
+    def __post_init__(self) -> None:
+        if min(self.expansions) <= 1:
+            raise ValueError("expansions must be above 1")
+        before = self.stem
+        for number, stage in enumerate(self.stages, 1):
+            channels = divisible(stage.channels * self.widths[-1], _WIDTH_STEP)
+            if stage.stride == 1 and channels == before:
+                raise ValueError(
+                    f"stage {number} has stride 1 and as many channels ({channels}) as what is "
+                    "before it: give it a stride or other channels, or that stage more blocks"
+                )  # a skip would go into the stage, whose channels are sorted by themselves
+            before = channels
 
     @property
     def choices(self) -> tuple[int, ...]:

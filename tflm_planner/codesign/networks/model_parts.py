@@ -135,6 +135,8 @@ class _Reading:
         if window is None:
             refuse(op, "has a form that TFLM does not run, or weights that are no constants")
         x = self.value(op.operands()[0])
+        if op.kind in POOLS and _fused(op) != "none":
+            refuse(op, "has an activation, which pools of a chain have not; put it before the pool")
         if op.kind in POOLS and window.output == (1, 1) and window.kernel == window.input:
             if op.kind != "AVERAGE_POOL_2D":
                 refuse(op, "takes the maximum of the whole image; chains have the mean of it")

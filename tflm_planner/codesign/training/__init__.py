@@ -1,4 +1,4 @@
-"""Trains chains with TensorFlow, and writes them as int8 models.
+"""Trains chains with TensorFlow or PyTorch, and writes them as int8 models.
 
 data                  data sets by name or folder (`packaged`, `folders`, `scenes`, `series`)
 trainable, forward    a chain with variables, and what it computes

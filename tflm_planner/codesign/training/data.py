@@ -32,7 +32,8 @@ each epoch costs about 1 ms an image of 224x224 and core, more than training on 
 def load_data(name: str, side: int | None = None, most_in_memory: int = MOST_IN_MEMORY) -> DataSet:
     """Load a data set by its name or its folder. side: rows and columns of the images; None keeps
     their size, which is not possible for a folder, and the only choice for series. most_in_memory:
-    bytes; a part of a folder that is larger as floats is read from its files as it is used. Raises
+    bytes; a part of a folder that is larger as floats is read from its files as it is used. A name
+    of a data set is that, even beside a folder of the same name (`./faces` is the folder). Raises
     UsageError if the package or folder is missing."""
     if name in SERIES:
         if side is not None:

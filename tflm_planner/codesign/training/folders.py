@@ -31,6 +31,11 @@ def load_folder(folder: Path, side: int, most_in_memory: int) -> DataSet:
     if training is None or testing is None:
         files, labels = _class_files(folder, _class_names(folder))
         is_test = test_part(labels)
+        if not is_test.any():
+            raise UsageError(
+                f"{folder}: a fifth of each class are test images, and no class has three images; "
+                "add some, or make folders train and val"
+            )
         parts = (files[~is_test], labels[~is_test], files[is_test], labels[is_test])
     else:
         names = _class_names(training)
@@ -51,20 +56,31 @@ def _first_folder(folder: Path, names: Sequence[str]) -> Path | None:
 
 
 def _class_names(folder: Path) -> list[str]:
-    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    names = sorted(path.name for path in _visible(folder) if path.is_dir())
     if len(names) < 2:
         raise UsageError(f"{folder}: two folders or more are needed, one a class")
     return names
 
 
+def _visible(folder: Path) -> list[Path]:
+    """What is in a folder, sorted, without what tools hide there (`.ipynb_checkpoints`,
+    `._1.png`)."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
 def _class_files(folder: Path, names: Sequence[str]) -> tuple[Array, Array]:
-    """The files of all images in the folders of these classes, and the number of their class."""
+    """The files of all images in the folders of these classes, and the number of their class.
+    Raises UsageError where a class has none, or where there are other classes."""
+    more = sorted({path.name for path in _visible(folder) if path.is_dir()} - set(names))
+    if more:
+        raise UsageError(f"{folder} has classes that the training part has not: {', '.join(more)}")
     files: list[Path] = []
     labels: list[int] = []
     for label, name in enumerate(names):
-        found = [p for p in sorted((folder / name).glob("*")) if p.suffix.lower() in _IMAGES]
+        inside = _visible(folder / name) if (folder / name).is_dir() else []
+        found = [path for path in inside if path.suffix.lower() in _IMAGES]
+        if not found:
+            raise UsageError(f"{folder / name}: no images ({', '.join(_IMAGES)}) of this class")
         files += found
         labels += [label] * len(found)
-    if not files:
-        raise UsageError(f"{folder}: no images ({', '.join(_IMAGES)}) in {', '.join(names)}")
     return np.array(files, object), np.array(labels)

@@ -109,7 +109,9 @@ def decoded(path: Path, channels: Literal[1, 3]) -> Array:
         decode = _decoded_by_tensorflow if find_spec("tensorflow") else _decoded_by_pillow
         return decode(path, channels)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read as an image") from error
+        raise UsageError(
+            f"{path} cannot be read as an image ({error}); replace it, or move it away"
+        ) from error
 
 
 def _decoded_by_tensorflow(path: Path, channels: Literal[1, 3]) -> Array:

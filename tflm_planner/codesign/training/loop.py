@@ -11,6 +11,7 @@ of the last epoch, not of the one that is best on the test images. It must not k
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -27,7 +28,7 @@ from tflm_planner.codesign.networks.weights import Array
 from tflm_planner.codesign.training.data_set import DataSet
 from tflm_planner.codesign.training.trainable import Trainable
 from tflm_planner.support.errors import UsageError
-from tflm_planner.support.files import write_files
+from tflm_planner.support.files import check_writable, write_files
 from tflm_planner.support.progress import Progress, Seldom, silent
 
 Schedule = Literal["cosine", "steps"]
@@ -94,7 +95,7 @@ Teacher = Callable[[Array], Array]
 @dataclass(frozen=True)
 class RunFiles:
     """The files of a run. log: a CSV with a row for each epoch. checkpoint: a numpy archive, from
-    which a run with the same recipe resumes."""
+    which a run with the same recipe, data and network resumes. Their folders must exist."""
 
     log: Path | None = None
     checkpoint: Path | None = None
@@ -110,19 +111,22 @@ def train(
 ) -> list[Epoch]:
     """Train a network on a data set. Returns the figures of each epoch. say: gets a line after each
     epoch, and within one at most a line a second: how many batches are done, and their mean loss.
-    Raises UsageError if the checkpoint is of another run."""
+    Raises UsageError if the checkpoint is of another run, or if a file cannot be written."""
     files = files or RunFiles()
+    for path in filter(None, (files.log, files.checkpoint)):
+        check_writable(path, force=True)
     if (teacher is not None) != (recipe.distilling > 0):
         raise ValueError("distillation needs a teacher, and a share of the loss")
     state = _Training(network, recipe)
-    history = _resume(state, recipe, files.checkpoint)
+    run = _description(network, data, recipe)
+    history = _resume(state, run, files.checkpoint)
     for epoch in range(len(history), recipe.epochs):
         loss = _train_epoch(state, data, recipe, epoch, teacher, Seldom(say))
         accuracy = network.accuracy(data.test_images, data.test_labels)
         rate = learning_rate(recipe, len(data.images), epoch + 1, 0)
         history.append(Epoch(epoch + 1, rate, loss, accuracy))
         say(f"epoch {epoch + 1} of {recipe.epochs}: loss {loss:.3f}, accuracy {accuracy:.3f}")
-        _keep(state, history, recipe, files)
+        _keep(state, history, run, files)
     return history
 
 
@@ -288,29 +292,42 @@ def _moved(images: Array, recipe: Recipe, random: np.random.Generator) -> Array:
     return np.stack(list(moved))
 
 
-def _resume(state: _Training, recipe: Recipe, path: Path | None) -> list[Epoch]:
+def _description(network: Trainable, data: DataSet, recipe: Recipe) -> dict[str, Any]:
+    """What must be equal for a run to go on from a checkpoint: the recipe, the data's name, shape
+    and labels, and the network's shapes. Its first weights and a teacher are not looked at."""
+    labels = hashlib.sha256(data.labels.tobytes()).hexdigest()
+    shapes = {name: list(variable.shape) for name, variable in network.numbers.items()}
+    return {
+        "recipe": asdict(recipe),
+        "data": [data.name, list(data.images.shape), labels],
+        "network": shapes,
+    }
+
+
+def _resume(state: _Training, run: Mapping[str, Any], path: Path | None) -> list[Epoch]:
     """Load a checkpoint, if there is one. Returns the figures of its epochs. Raises UsageError if
     it is of another run."""
     if path is None or not path.is_file():
         return []
     with np.load(path) as kept:
         about = json.loads(str(kept["about"]))
-        names = {key.partition("/")[2] for key in kept.files if key.startswith("number/")}
-        if about["recipe"] != asdict(recipe) or names != set(state.network.numbers):
+        if {name: about.get(name) for name in run} != run:
             raise UsageError(f"{path} is of another training; name another file, or remove it")
-        state.network.load({name: kept[f"number/{name}"] for name in names})
+        state.network.load({name: kept[f"number/{name}"] for name in state.network.numbers})
         for name, momentum in state.momenta.items():
             momentum.assign(kept[f"momentum/{name}"])
     return [Epoch(*row) for row in about["history"]]
 
 
-def _keep(state: _Training, history: Sequence[Epoch], recipe: Recipe, files: RunFiles) -> None:
+def _keep(
+    state: _Training, history: Sequence[Epoch], run: Mapping[str, Any], files: RunFiles
+) -> None:
     """Write the log and the checkpoint, either both or none."""
     contents: dict[Path, bytes] = {}
     if files.log is not None:
         contents[files.log] = _log_text(history).encode()
     if files.checkpoint is not None:
-        about = {"recipe": asdict(recipe), "history": [astuple(epoch) for epoch in history]}
+        about = {**run, "history": [astuple(epoch) for epoch in history]}
         arrays: dict[str, Any] = {
             f"number/{name}": values for name, values in state.network.state().items()
         }

@@ -64,8 +64,9 @@ class SuperNetworkRecipe:
 
 
 class SuperNetwork:
-    """The largest network of a space, with all its parts. images: the images on which means and
-    variances of members are estimated."""
+    """The largest network of a space, with all its parts. images: means and variances of members
+    are estimated on the first `ESTIMATION` of them, which must therefore be of all classes: data
+    sets are sorted by class, so shuffle them."""
 
     def __init__(self, space: SearchSpace, images: Array, seed: int = 0) -> None:
         self.space = space
