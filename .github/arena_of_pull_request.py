@@ -129,8 +129,11 @@ def exit_code(found: list[Row], settings: Settings) -> int:
     """The worst of what is said of the models."""
     codes = [_FAILS[row.checked["verdict"]] for row in found]
     if settings.allow_at_least:
-        sure = (row.checked["verdict"] != "not known to fit" for row in found)
-        codes = [code for code, counts in zip(codes, sure, strict=True) if counts]
+        passes = (
+            row.checked["verdict"] == "not known to fit" and (row.checked["margin"] or 0) >= 0
+            for row in found
+        )
+        codes = [code for code, passed in zip(codes, passes, strict=True) if not passed]
     return max(codes, default=0)
 
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from tests.command import Run
-from tests.conftest import ROOT, published_path
+from tests.conftest import CNN, PUBLISHED, ROOT, published_path
 from tests.models.handmade import MODELS
 from tests.models.small import narrow_rows
 from tflm_planner.pipeline import api
@@ -184,6 +184,15 @@ def test_releases_of_a_library_are_checked_together(run) -> None:
     assert first.startswith("FITS") and f"on {targets[0]}: arena 26,048 B" in first
     assert second.startswith("DOES NOT FIT") and f"on {targets[1]}: arena 34,016 B" in second
     assert "one --target at a time" in run(*asked, "--json").refused(2)
+
+
+def test_boards_are_told_apart_and_all_that_is_too_large_is_said(run) -> None:
+    path = PUBLISHED / "vww_96_int8.tflite"
+    first, second = run("check", path, "-t", "nano33ble", "-t", "unor4").out.splitlines()
+    assert "on nano33ble: arena 100,712 B of 262,144 B" in first
+    assert "on unor4: arena 100,712 B of 32,768 B, 67,944 B too large, and a file of" in second
+    line = run("check", CNN, "-t", "unor4", "--max-arena", "200K").out
+    assert line.startswith("FITS") and "more than the board's 32,768 B of SRAM" in line
 
 
 def test_one_file_does_not_hide_another(model: Path, tmp_path: Path, run) -> None:

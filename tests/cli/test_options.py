@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import get_args
 
 from tests.cli.plain_plans import PLAIN, files
+from tests.conftest import CNN
 from tests.fuzz.shell import COMMAND
 from tflm_planner.cli import choices
 from tflm_planner.cli.plan import PlanArguments
@@ -89,3 +91,15 @@ def test_strip_writes_a_smaller_file(run, model: Path, tmp_path: Path) -> None:
 def test_an_unknown_version_is_refused(run, model: Path, tmp_path: Path) -> None:
     line = run(model, tmp_path / "out.tflite", "--tflm", "soon").refused(2)
     assert "soon" in line and "2025-06" in line
+
+
+def test_letters_that_a_code_page_lacks_are_printed_by_their_numbers(tmp_path: Path) -> None:
+    """Windows' code pages, for names of files of any language."""
+    path = tmp_path / "模型.tflite"
+    path.write_bytes(CNN.read_bytes())
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    for words in (["arena"], ["check", "--max-arena", "200K"]):
+        command = [*COMMAND, words[0], str(path), *words[1:]]
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert rb"\u6a21\u578b.tflite" in done.stdout

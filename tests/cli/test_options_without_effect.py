@@ -123,6 +123,15 @@ def test_a_misspelt_verb_is_not_taken_for_a_file(word, hint, model: Path, capsys
     assert f"no verb {word!r}" in line and hint in line
 
 
+def test_a_folder_without_a_name_is_refused(capsys) -> None:
+    assert "is a directory" in Run([".", "--search", "none"], capsys).refused(2)
+
+
+def test_a_verb_after_the_model_is_no_name_of_a_file(model: Path, capsys) -> None:
+    line = Run([model, "arena", "--json"], capsys).refused(2)
+    assert f"the verb comes first: tflm-plan arena {model} --json" in line
+
+
 def test_a_file_may_be_called_like_a_verb_almost(model: Path, capsys) -> None:
     """What is there is taken, whatever it is called; what looks like a file is not corrected."""
     (model.parent / "inpect").write_bytes(model.read_bytes())

@@ -220,6 +220,14 @@ def test_an_unknown_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not (tmp_path / "made").exists()
 
 
+def test_a_package_holds_one_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("kws_ref_model.tflite", "hello_world_int8.tflite")
+    for name in names:
+        words = ["export", PUBLISHED / name, tmp_path / "made", "--package", "arduino"]
+        last = Run(words, capsys)
+    assert "it is the package of another model or target: name another folder" in last.refused(2)
+
+
 def test_without_the_option_there_are_no_manifests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,6 +125,17 @@ def test_what_does_not_fit_or_cannot_be_read_fails(repository: Repository) -> No
     assert "| b&amp;c.tflite |  |  |  | not read: " in text
 
 
+@pytest.mark.slow
+def test_what_is_too_large_by_an_uncertain_figure_fails_too(repository: Repository) -> None:
+    base = repository.commit()
+    repository.commit(a=PUBLISHED / "vww_96_int8.tflite")
+    settings = {"ARENA_BASE": base, "ARENA_TARGET": "esp32s3", "ARENA_ALLOW_AT_LEAST": "true"}
+    assert repository.run(**settings, ARENA_MAX="60K")[0] == 3
+    assert repository.run(**settings, ARENA_MAX="200K")[0] == 0
+    settings["ARENA_ALLOW_AT_LEAST"] = "false"
+    assert repository.run(**settings, ARENA_MAX="200K")[0] == 3
+
+
 def test_a_wrong_setting_is_said(repository: Repository) -> None:
     base = repository.commit()
     repository.commit(a=LARGER)

@@ -166,6 +166,11 @@ def test_no_model_overwrites_another_ones_files(
     assert "would be those of the summary" in line
 
 
+def test_help_is_no_set_of_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    done = Run(["batch", CNN, "--out", tmp_path / "out", "--options", "--help"], capsys)
+    assert done.code == 2 and "that asks for help, and plans nothing" in done.err
+
+
 def test_options_are_the_same_if_their_files_are(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text("a")

@@ -11,13 +11,14 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.command import Run
-from tests.conftest import CNN
+from tests.conftest import CNN, PUBLISHED
 from tests.models.small import One, mystery, operator_alone
 from tests.transforms.row_loops import chain
 from tflm_planner.device.measuring.measurement import MeasuredSize
 from tflm_planner.pipeline import api
 from tflm_planner.report.svg.arena import ArenaBar, arena_svg
 from tflm_planner.report.text.bounds import fits_words
+from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.arena.uncertainty import Uncertainty, bound_of, bytes_to_reserve
 from tflm_planner.tflm.targets import all_targets, load_target
@@ -60,6 +61,18 @@ def test_arena_says_about_and_pastes_a_margin(doubtful, capsys) -> None:
     assert f"a margin of {found['reserved'] - found['arena']:,}" in said
     assert (found["exact"], found["bound"]) == (False, "about")
     assert {"head", "tail", "arena"} <= set(found)
+
+
+def test_a_margin_ends_at_the_budget(tmp_path: Path, capsys) -> None:
+    """What is pasted is never more than what was allowed."""
+    model = PUBLISHED / "kws_ref_model.tflite"
+    plain = ["--search", "none", "--no-verify", "--target", "cortex-m0plus/unknown"]
+    for budget, ends in (("30K", True), ("100K", False)):
+        done = Run([model, tmp_path / f"{budget}.tflite", *plain, "--budget", budget], capsys)
+        (pasted,) = re.findall(r"kTensorArenaSize = (\d+);", done.out)
+        assert done.code == 0 and "NOT KNOWN TO FIT" in done.out
+        assert (pasted == str(30 << 10)) == ends and int(pasted) <= parse_size(budget)
+        assert ("which is what the limit leaves of" in " ".join(done.out.split())) == ends
 
 
 def test_an_operator_that_tflm_lacks_is_not_one_that_nobody_knows(tmp_path: Path, capsys) -> None:

@@ -9,8 +9,9 @@ that fails.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +37,7 @@ from tflm_planner.cli.shared import (
     takes_fields_of,
     width_of,
 )
+from tflm_planner.cli.streams import print_any_letter
 from tflm_planner.cli.verify import verify_command
 from tflm_planner.cli.without_effect import RecordingCommand
 from tflm_planner.support.errors import suggest
@@ -80,11 +82,13 @@ _GLOBAL_OPTIONS = {"-h", "--help", "--version"}
 
 def main() -> None:
     """Entry point: `tflm-plan in out` means `tflm-plan plan in out`."""
+    print_any_letter()
     arguments = sys.argv[1:]
-    verbs = {command.name for command in app.registered_commands if command.name}
-    if arguments and arguments[0] not in verbs | _GLOBAL_OPTIONS:
+    verbs = [command.name for command in app.registered_commands if command.name]
+    if arguments and arguments[0] not in {*verbs, *_GLOBAL_OPTIONS}:
         try:
             _refuse_misspelt(arguments[0], verbs)
+            _refuse_late_verb(arguments, verbs)
         except typer.Exit as stop:
             raise SystemExit(stop.exit_code) from None
         arguments.insert(0, DEFAULT_VERB)
@@ -101,6 +105,13 @@ def _refuse_misspelt(word: str, verbs: Collection[str]) -> None:
         return
     if not path.exists():
         fail(f"no verb {word!r}, and no such file; {suggest(word, verbs)}", 2)
+
+
+def _refuse_late_verb(words: Sequence[str], verbs: Collection[str]) -> None:
+    """Exit with code 2 if the second word is a verb: it would be the name of the file to write."""
+    if len(words) > 1 and words[1] in verbs:
+        rest = shlex.join([words[0], *words[2:]])
+        fail(f"the verb comes first: tflm-plan {words[1]} {rest}", 2)
 
 
 def _version(wanted: bool) -> None:

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 class ArenaArguments:
     """The command line of `arena`, as it was given."""
 
-    sources: Annotated[list[Path], typer.Argument(metavar="IN...", help="The .tflite model.")]
+    sources: Annotated[
+        list[Path], typer.Argument(readable=False, metavar="IN...", help="The .tflite model.")
+    ]
     target: TargetName = defaults.TARGET
     tflm: Tflm = None
     split: Annotated[

@@ -46,7 +46,9 @@ class BatchArguments:
 
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="MODELS...", help="The .tflite models, or folders with models."),
+        typer.Argument(
+            readable=False, metavar="MODELS...", help="The .tflite models, or folders with models."
+        ),
     ]
     out: Annotated[
         Path,
@@ -186,5 +188,6 @@ def _plan_options(source: Path, destination: Path, words: Sequence[str]) -> Plan
         if says is None:
             raise
         raise UsageError(f"--options {shlex.join(words)!r}: {says()}") from error
-    (options,) = parsed
-    return options
+    if not parsed:  # --help has printed it
+        raise UsageError(f"--options {shlex.join(words)!r}: that asks for help, and plans nothing")
+    return parsed[0]

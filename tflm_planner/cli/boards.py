@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tflm_planner.device.protocol.station import Station
     from tflm_planner.tflm.targets import Target
 
-BoardModel = Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")]
+BoardModel = Annotated[
+    Path, typer.Argument(readable=False, metavar="MODEL", help="The .tflite model.")
+]
 Port = Annotated[
     str | None,
     typer.Option("--port", "-p", help="The board's serial port; found by its USB id if not given."),

@@ -32,7 +32,8 @@ class CheckArguments:
     """The command line of `check`, as it was given."""
 
     sources: Annotated[
-        list[Path] | None, typer.Argument(metavar="[IN...]", help="The .tflite models.")
+        list[Path] | None,
+        typer.Argument(readable=False, metavar="[IN...]", help="The .tflite models."),
     ] = None
     target: Annotated[
         list[str] | None,
@@ -127,4 +128,5 @@ def _checks(arguments: CheckArguments, target: Target) -> list[FitCheck]:
     arena_limit = arguments.arena_limit(target) if sources else 0
     checks = [check_model(path, arena_limit, target) for path in sources]
     checks += [check_manifest(path, target) for path in arguments.manifest or []]
-    return [replace(check, target=target.id) for check in checks]
+    name = target.id if target.board is None else target.board.id
+    return [replace(check, target=name) for check in checks]

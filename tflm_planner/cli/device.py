@@ -74,13 +74,16 @@ def export_command(
         loaded = at_tflm(load_target(target, lean=firmware == "lean"), tflm)
         called = name or source.stem
         texts = dict(export(read_file(source), called, loaded, own_kernels=own_kernels))
-        texts |= packages(package, cpp_names(called), loaded)
+        of_package = packages(package, cpp_names(called), loaded)
+        texts |= of_package
         files = {folder / file: text.encode("utf-8", "replace") for file, text in texts.items()}
         for parent in dict.fromkeys(path.parent for path in (folder / "x", *files)):
             make_folder(parent)
         for path, data in files.items():
             may_replace = force or holds(path, data)
             why = "it is of another model or target: give this one another --name"
+            if str(path.relative_to(folder)) in of_package:
+                why = "it is the package of another model or target: name another folder"
             check_writable(path, force=may_replace, inputs=(source,), why=why)
         write_files(files)
         for path in files:

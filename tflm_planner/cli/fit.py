@@ -169,11 +169,11 @@ def fit_command(arguments: FitArguments) -> None:
 
         if arguments.svg is not None:
             check_writable(arguments.svg, force=True, inputs=())
+        target = load_target(arguments.target)
+        limits = arguments.limits(target)
         if arguments.write is not None:
             make_folder(arguments.write)
             check_writable(arguments.write / "any.tflite", force=True)
-        target = load_target(arguments.target)
-        limits = arguments.limits(target)
         with show_progress(arguments.as_json, arguments.verbose) as on_progress:
             fits = fit(arguments.name, arguments.variants(target, on_progress), limits, on_progress)
         if arguments.as_json:

@@ -66,9 +66,9 @@ class InspectArguments:
         depends = any(path is not None for path in drawn) or not (self.text or self.axes)
         why = "the text and the axes of a model are the same everywhere; leave it out"
         refuse_without_effect([Need(("--target",), depends, why)])
-        for path in (self.svg, self.problem):
-            if path is not None:
-                check_writable(path, force=True, inputs=(self.source,))
+        written = [path for path in (self.svg, self.problem) if path is not None]
+        for number, path in enumerate(written):
+            check_writable(path, force=True, inputs=(self.source, *written[:number]))
 
 
 @takes_fields_of(InspectArguments)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tflm_planner.cli.streams import open_closed_streams, print_any_letter
 from tflm_planner.support import defaults
 
 _TARGET = ("--target", "-t")
@@ -23,7 +24,8 @@ _TARGET = ("--target", "-t")
 
 def main() -> None:
     """Run the command line of this process."""
-    _open_closed_streams()
+    open_closed_streams()
+    print_any_letter()
     try:
         text = plain_arena(sys.argv[1:])
         if text is None or not _try_print(text):
@@ -76,18 +78,6 @@ def _arena(source: Path, target_id: str, *, as_json: bool) -> str:
 
     values = arena_to_json(arena, target, arenas.split_arena(source, target))
     return json.dumps(values, indent=2, allow_nan=False) + "\n"
-
-
-def _open_closed_streams() -> None:
-    """Open the null device in place of standard streams that were closed, as by `>&-`. A file that
-    is opened later would have their numbers, and whatever a child prints would go into it."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            null = os.open(os.devnull, os.O_RDWR)
-            if null != number:
-                os.dup2(null, number)
-                os.close(null)
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 def _try_print(text: str) -> bool:

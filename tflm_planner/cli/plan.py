@@ -55,7 +55,9 @@ def _option(panel: str, words: str, *names: str, **more: Any) -> Any:
 class PlanArguments:
     """The command line of `plan`, as it was given."""
 
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model; - for stdin.")]
+    source: Annotated[
+        Path, typer.Argument(readable=False, metavar="IN", help="The .tflite model; - for stdin.")
+    ]
     destination: Annotated[
         Path | None,
         typer.Argument(
@@ -246,6 +248,8 @@ class PlanArguments:
             return self.destination
         if self.reads_stdin:
             raise UsageError("the model comes from stdin: say where to write it, as OUT")
+        if not self.source.name:
+            raise UsageError(f"{self.source} is a directory; give the .tflite file in it")
         return self.source.with_name(f"{self.source.stem}{_PLANNED}")
 
     def needs(self) -> Iterator[Need]:

@@ -46,7 +46,8 @@ class ProfileArguments:
     """The command line of `profile`, as it was given."""
 
     models: Annotated[
-        list[Path] | None, typer.Argument(metavar="[MODEL]...", help=".tflite models.")
+        list[Path] | None,
+        typer.Argument(readable=False, metavar="[MODEL]...", help=".tflite models."),
     ] = None
     database: Annotated[
         Path, typer.Option("--db", help="The profile database; made if need be.")
@@ -107,7 +108,8 @@ def profile_command(arguments: ProfileArguments) -> None:
         models = [read_file(path) for path in arguments.models or []]
         inputs = tuple(arguments.models or ())
         check_writable(arguments.database, force=True, inputs=inputs)
-        with ProfileDatabase(arguments.database, create=True) as database:
+        is_filled = bool(models or arguments.merge)
+        with ProfileDatabase(arguments.database, create=is_filled) as database:
             _merge(database, arguments)
             if models:
                 _measure(database, models, arguments)

@@ -33,7 +33,7 @@ JSON_HELP = "Print one JSON document on stdout."
 TIME_LIMIT_HELP = "Seconds to search at most; proof on top. Else counted: same bytes everywhere."
 TFLM_HELP = "Month or day of the firmware's TFLM, e.g. 2025-06: what it can do."
 
-Source = Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+Source = Annotated[Path, typer.Argument(readable=False, metavar="IN", help="The .tflite model.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=VERBOSE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]

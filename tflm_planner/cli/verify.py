@@ -37,10 +37,14 @@ class VerifyArguments:
     """The command line of `verify`, as it was given."""
 
     original: Annotated[
-        Path, typer.Argument(metavar="A", help="The original; alone: the model with a plan.")
+        Path,
+        typer.Argument(
+            readable=False, metavar="A", help="The original; alone: the model with a plan."
+        ),
     ]
     result: Annotated[
-        Path | None, typer.Argument(metavar="[B]", help="The model to compare with it.")
+        Path | None,
+        typer.Argument(readable=False, metavar="[B]", help="The model to compare with it."),
     ] = None
     target: TargetName = defaults.TARGET
     seed: Seed = defaults.SEED

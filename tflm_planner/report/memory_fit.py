@@ -31,7 +31,8 @@ class FitCheck:
     """The verdict on whether a model fits. arena: bytes of its arena; None if the model cannot be
     read. arena_limit: bytes that the arena may take; None if the manifest cannot be read.
     file_bytes: bytes of the file. flash: bytes of the board's flash; None without a board. reason:
-    why the verdict is not "fits"; else empty. target: id of the target."""
+    why the verdict is not "fits", or what else matters; may be empty. target: id of the target or
+    board."""
 
     source: str
     verdict: FitVerdict
@@ -93,7 +94,9 @@ class CheckedModel(Document):
     ]
     file_bytes: Annotated[Count, says("Bytes of the model's file.")]
     flash: Annotated[Count | None, says("Bytes of the board's flash (null: no board).")]
-    reason: Annotated[str, says("Why the verdict is not that it fits; else empty.")]
+    reason: Annotated[
+        str, says("Why the verdict is not that it fits, or what else matters; may be empty.")
+    ]
 
 
 class FitChecks(Document):

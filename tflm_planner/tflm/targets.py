@@ -59,11 +59,20 @@ def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
     if name in all_boards():
         board = all_boards()[name]
         return replace(all_targets()[board.target], board=board)
-    if name.endswith(".toml") or Path(name).is_file():
+    if name.endswith(".toml") or _is_file(name):
         return replace(_user_target(Path(name)), file=name)
     names = [*all_targets(), *all_boards()]
-    hint = suggest(name, names, likeness=0.4)
+    begun = [known for known in names if known.startswith(f"{name.lower()}/")]
+    hint = f"did you mean {' or '.join(begun[:4])}?" if begun else None
+    hint = hint or suggest(name.lower(), names, likeness=0.4)
     raise UsageError(f"target {name!r} is neither a target, nor a board, nor a TOML file; {hint}")
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # longer than any name of a file
+        return False
 
 
 def with_lean(target: Target) -> Target:

@@ -35,17 +35,21 @@ _ARDUINO_LIBRARY = "arduino-2023"
 """The name of the TFLM version, and of the target, for the library in Arduino's library manager."""
 
 
-def paste_of(model: Model, arena: Arena, target: Target) -> Paste:
-    """The lines for a model and its arena; empty if TFLM cannot run the model."""
+def paste_of(model: Model, arena: Arena, target: Target, arena_limit: int | None = None) -> Paste:
+    """The lines for a model and its arena; empty if TFLM cannot run the model. arena_limit: bytes
+    that the array may take; a margin ends there."""
     if arena.cannot_run:
         return Paste()
+    size = arena.reserved
+    if arena_limit is not None and arena.arena <= arena_limit:
+        size = min(size, arena_limit)
     operators, remarks = _operators(model, target)
     lines = (
-        f"constexpr int kTensorArenaSize = {arena.reserved};",
+        f"constexpr int kTensorArenaSize = {size};",
         "alignas(16) uint8_t tensor_arena[kTensorArenaSize];",
         *operators,
     )
-    return Paste(lines, (*margin_remarks(arena), *remarks, *_versions(model, target)))
+    return Paste(lines, (*margin_remarks(arena, size), *remarks, *_versions(model, target)))
 
 
 def _operators(model: Model, target: Target) -> tuple[list[str], list[str]]:

@@ -105,7 +105,7 @@ def plan_report(parts: ReportParts) -> Report:
         board=target.board,
         ladder=parts.ladder,
         smaller_file=parts.smaller_file,
-        paste=paste_of(planned.inspection.model, after.arena, target),
+        paste=paste_of(planned.inspection.model, after.arena, target, parts.options.arena_limit),
         command=shlex.join(parts.options.given),
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         versions=installed_versions(),

@@ -21,6 +21,7 @@ from tflm_planner.support.errors import ModelError, PlannerError
 from tflm_planner.support.files import read_file
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import may_need_more
+from tflm_planner.tflm.target import Board
 from tflm_planner.tflm.targets import Target
 
 _MANIFEST_KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
@@ -34,8 +35,7 @@ def check_model(path: Path, arena_limit: int, target: Target) -> FitCheck:
         _, arena = arena_in(data, target)
     except PlannerError as error:
         return FitCheck(str(path), "not read", arena_limit, reason=str(error))
-    flash = None if target.board is None else target.board.flash
-    return _judge(str(path), arena, arena_limit, len(data), flash)
+    return _judge(str(path), arena, arena_limit, len(data), target.board)
 
 
 def check_manifest(path: Path, target: Target) -> FitCheck:
@@ -53,9 +53,12 @@ def check_manifest(path: Path, target: Target) -> FitCheck:
 
 
 def _judge(
-    source: str, arena: Arena, arena_limit: int, file_bytes: int, flash: int | None
+    source: str, arena: Arena, arena_limit: int, file_bytes: int, board: Board | None
 ) -> FitCheck:
+    flash = None if board is None else board.flash
     verdict, reason = _verdict(arena, arena_limit, file_bytes, flash)
+    if verdict == "fits" and board is not None and arena.arena > board.sram:
+        reason = f"more than the board's {board.sram:,} B of SRAM"
     return FitCheck(
         source=source,
         verdict=verdict,
@@ -74,10 +77,13 @@ def _verdict(
     """Whether the model fits, and why not."""
     if arena.cannot_run:
         return "cannot run", arena.cannot_run[0]
+    misses: list[str] = []
     if arena.arena > arena_limit and arena.bound != "about":
-        return "does not fit", f"{arena.arena - arena_limit:,} B too large"
+        misses.append(f"{arena.arena - arena_limit:,} B too large")
     if flash is not None and file_bytes > flash:
-        return "does not fit", f"and a file of {file_bytes:,} B, more than {flash:,} B of flash"
+        misses.append(f"and a file of {file_bytes:,} B, more than {flash:,} B of flash")
+    if misses:
+        return "does not fit", ", ".join(misses)
     if arena.arena > arena_limit:
         words = arena.uncertainties[0].words
         return "not known to fit", f"about {arena.arena - arena_limit:,} B too large: {words}"

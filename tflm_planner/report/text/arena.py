@@ -129,13 +129,15 @@ def _common_lines(names: Sequence[str], arena: CommonArena, target: Target) -> I
         yield f"interpreter_{place}.AllocateTensors();  // before the next model begins"
 
 
-def margin_remarks(arena: Arena | CommonArena) -> Iterator[str]:
+def margin_remarks(arena: Arena | CommonArena, size: int | None = None) -> Iterator[str]:
     """Yield remarks on why the size to paste into firmware is larger than the predicted one; none
-    if it is the same."""
+    if it is the same. size: the bytes to paste, where a limit leaves less than a whole margin."""
+    size = arena.reserved if size is None else size
     if arena.reserved == arena.arena:
         return
     needed = f"{hedge(arena.bound)}{arena.arena:,} bytes".capitalize()
-    yield f"{needed}, and a margin of {arena.reserved - arena.arena:,}:"
+    cut = f", which is what the limit leaves of {arena.reserved - arena.arena:,}"
+    yield f"{needed}, and a margin of {size - arena.arena:,}{cut * (size < arena.reserved)}:"
     for uncertainty in arena.uncertainties:
         yield safe_text(uncertainty.words)
     yield "Whether this is enough, only the board can tell; lower it to what it measures."

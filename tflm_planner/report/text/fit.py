@@ -82,6 +82,8 @@ def _shares(report: Report) -> Iterator[str]:
     share = f"{100 * arena.arena / limit:.1f} %" if limit else ""
     words = "SRAM" if report.budget is None else "allowed"
     yield f"arena {hedge(arena.bound)}{arena.arena:,} of {limit:,} B {words} ({share})"
+    if report.board is not None and arena.arena > report.board.sram:
+        yield f"more than the board's {report.board.sram:,} B of SRAM"
     if report.board is not None:
         yield f"file {report.after.file_bytes:,} of {report.board.flash:,} B flash"
 

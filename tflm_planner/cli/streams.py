@@ -1,0 +1,27 @@
+"""Sets up the standard streams of this process. It must not know what is printed."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+
+def open_closed_streams() -> None:
+    """Open the null device in place of standard streams that were closed, as by `>&-`. A file that
+    is opened later would have their numbers, and whatever a child prints would go into it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+
+
+def print_any_letter() -> None:
+    """Print letters that a stream's encoding lacks by their numbers, as names of files may have and
+    Windows' code pages have not."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
