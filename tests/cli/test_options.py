@@ -93,7 +93,7 @@ def test_an_unknown_version_is_refused(run, model: Path, tmp_path: Path) -> None
     assert "soon" in line and "2025-06" in line
 
 
-def test_letters_that_a_code_page_lacks_are_printed_by_their_numbers(tmp_path: Path) -> None:
+def test_characters_that_a_code_page_lacks_are_escaped(tmp_path: Path) -> None:
     """Windows' code pages, for names of files of any language."""
     path = tmp_path / "模型.tflite"
     path.write_bytes(CNN.read_bytes())

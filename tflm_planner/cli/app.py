@@ -37,7 +37,7 @@ from tflm_planner.cli.shared import (
     takes_fields_of,
     width_of,
 )
-from tflm_planner.cli.streams import print_any_letter
+from tflm_planner.cli.streams import escape_unencodable
 from tflm_planner.cli.verify import verify_command
 from tflm_planner.cli.without_effect import RecordingCommand
 from tflm_planner.support.errors import suggest
@@ -82,7 +82,7 @@ _GLOBAL_OPTIONS = {"-h", "--help", "--version"}
 
 def main() -> None:
     """Entry point: `tflm-plan in out` means `tflm-plan plan in out`."""
-    print_any_letter()
+    escape_unencodable()
     arguments = sys.argv[1:]
     verbs = [command.name for command in app.registered_commands if command.name]
     if arguments and arguments[0] not in {*verbs, *_GLOBAL_OPTIONS}:

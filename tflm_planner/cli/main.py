@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tflm_planner.cli.streams import open_closed_streams, print_any_letter
+from tflm_planner.cli.streams import escape_unencodable, open_closed_streams
 from tflm_planner.support import defaults
 
 _TARGET = ("--target", "-t")
@@ -25,7 +25,7 @@ _TARGET = ("--target", "-t")
 def main() -> None:
     """Run the command line of this process."""
     open_closed_streams()
-    print_any_letter()
+    escape_unencodable()
     try:
         text = plain_arena(sys.argv[1:])
         if text is None or not _try_print(text):

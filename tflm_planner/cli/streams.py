@@ -19,9 +19,9 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
-def print_any_letter() -> None:
-    """Print letters that a stream's encoding lacks by their numbers, as names of files may have and
-    Windows' code pages have not."""
+def escape_unencodable() -> None:
+    """Make stdout and stderr print characters that their encoding lacks as backslash escapes: names
+    of files may have any, and the code pages of Windows have few."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
