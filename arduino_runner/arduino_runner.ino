@@ -3,10 +3,15 @@
 // The board is wired up here; all the rest is portable: src/runner (protocol, arena, latencies)
 // and src/lean (parameters in flash). Chips of Espressif's are wired up in src/esp, as with ESP-IDF.
 // README.md says which TFLM library to install.
-#if __has_include(<TensorFlowLite.h>)
-#include <TensorFlowLite.h>  // makes Arduino compile the library
-#elif __has_include(<MicroTensorFlowLite.h>)
-#include <MicroTensorFlowLite.h>
+//
+// Arduino compiles a library because a sketch includes its header, and does not find one that
+// __has_include names (github.com/arduino/arduino-cli/issues/1782): so a flag says which.
+#if defined(RUNNER_TFLM_2023)
+#include <TensorFlowLite.h>
+#elif defined(RUNNER_MICROTFLITE)
+#include <MicroTFLite.h>
+#else
+#include <Chirale_TensorFlowLite.h>
 #endif
 
 #include "models.h"

@@ -1,13 +1,14 @@
 """Whole fronts of tilings: what ten times the budget would add, and what another target's would.
 
-    python benchmarks/fronts.py MODELS... [--target T] [--times 10]
+    python benchmarks/fronts.py MODELS... [--target T] [--times 10] [--max-slowdown 1.1]
     python benchmarks/fronts.py MODELS... --target cortex-m55/cmsis-nn --replay cortex-m4/cmsis-nn
 
 A front is the (arena, slowdown) of every tiling that a search offers. Its hypervolume is the area
 that it dominates below the model as it is and `--max-slowdown`; "share" is that of the default
 budget beside that of both fronts together, the other with `--times` as much of everything that is
 counted in work or in attempts. "free" is the smallest arena at no more instructions than the model
-as it is, with either.
+as it is, with either. With `--max-slowdown 1.0` a front is one arena, and "share" is the smaller of
+both beside the one of the default budget.
 
 With `--replay`, every tiling of the front for another target is evaluated on this one, in all its
 orders: "here" is the best that the search for this target found, "replayed" the best of the
@@ -22,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
+from tflm_planner.support.defaults import SLOWDOWN
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
@@ -95,19 +97,27 @@ def models_of(workers: Workers, options: TilingOptions) -> ModelEvaluations:
     )
 
 
-def compare_budgets(path: Path, target: str, times: int, *, own: bool) -> float:
+def compare_budgets(
+    path: Path, target: str, times: int, max_slowdown: float, *, own: bool
+) -> float:
     """Prints a row; the share of the hypervolume."""
     data = path.read_bytes()
-    plain = options_for(target, SearchBudget(), own=own)
-    corner = untiled_arena(data, plain), plain.max_slowdown
-    fronts = [
-        points_of(search_by_permission(data, options).result)
-        for options in (plain, options_for(target, enlarged(times), own=own))
-    ]
-    usual, both = (hypervolume(points, *corner) for points in (fronts[0], [*fronts[0], *fronts[1]]))
-    share = usual / both if both else 1.0
-    free = [min([corner[0], *(a for a, s in points if s <= 1.0)]) for points in fronts]
+    plain, larger = (
+        replace(options_for(target, budget, own=own), max_slowdown=max_slowdown)
+        for budget in (SearchBudget(), enlarged(times))
+    )
+    untiled = untiled_arena(data, plain)
+    fronts = [points_of(search_by_permission(data, options).result) for options in (plain, larger)]
+    free = [min([untiled, *(a for a, s in points if s <= 1.0)]) for points in fronts]
     best = [min(a for a, _ in points) for points in fronts]
+    if max_slowdown > 1.0:
+        usual, both = (
+            hypervolume(points, untiled, max_slowdown)
+            for points in (fronts[0], [*fronts[0], *fronts[1]])
+        )
+        share = usual / both if both else 1.0
+    else:
+        share = min(free) / free[0]
     cells = [f"{share:.2%}", *(f"{n:,}" for pair in (best, free) for n in pair)]
     print(f"| {path.stem} | {' | '.join(cells)} |", flush=True)
     return share
@@ -148,6 +158,7 @@ def main() -> None:
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--target", default="cortex-m4/cmsis-nn")
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--max-slowdown", type=float, default=SLOWDOWN)
     parser.add_argument("--replay")
     parser.add_argument("--own", action="store_true", help="with the firmware's operators alone")
     given = parser.parse_args()
@@ -157,7 +168,10 @@ def main() -> None:
     else:
         print(f"| model | share | arena | x{given.times} | free | x{given.times} |")
         print("|---|---|---|---|---|---|")
-        rows = [compare_budgets(m, given.target, given.times, own=given.own) for m in given.models]
+        rows = [
+            compare_budgets(m, given.target, given.times, given.max_slowdown, own=given.own)
+            for m in given.models
+        ]
     print(f"mean {mean(rows):.2%}")
 
 

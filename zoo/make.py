@@ -1,6 +1,6 @@
 """Build models of the zoo: `python -m zoo.make [names...] --out zoo/models`.
 
-Needs TensorFlow (`pip install tflm-planner[zoo]`). Prints, for each model, its parameters and
+Needs TensorFlow (`pip install '.[zoo]'`). Prints, for each model, its parameters and
 MACs beside the published ones, and what `zoo.probe` found out. Errors are: counts outside the
 stated tolerance, a runtime that fails, outputs that hardly vary (nothing could be proved with
 them). Each model is built in a process of its own, so that memory is given back.

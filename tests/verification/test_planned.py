@@ -16,13 +16,20 @@ from tests.conftest import CNN
 from tests.models.generator import random_model
 from tests.models.handmade import MODELS
 from tests.models.small import Chain
+from tests.transforms.plans import dialect_plan
 from tests.transforms.random_tiles import random_scheme
 from tests.transforms.tiled import RARE_KINDS, dialect_of, tiled
+from tflm_planner.device.cpp.export import export
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.support.errors import ModelError
 from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+from tflm_planner.transforms.tile.box_plan import Split
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
 
 KERNELS = api.kernels_of()
@@ -222,9 +229,9 @@ def test_options_for_two_models_are_refused_with_one(path: Path, capsys) -> None
         assert "does nothing here" in Run(["verify", path, *options], capsys).refused(2)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(12))
 def test_plans_in_the_dialect(seed: int) -> None:
-    """Offsets are judged, collisions are said to be unknown."""
+    """Offsets are judged, and what an operator reads and writes."""
     data = random_model(seed, steps=3 + seed, kinds=RARE_KINDS)
     scheme = random_scheme(data, seed + 1)
     assert scheme is not None
@@ -269,3 +276,21 @@ def test_bytes_are_followed_beside_all_faults_that_leave_them_where_they_are() -
     found = verify_plan(read_model(wrong), old)
     assert {fault.kind for fault in found.faults} == {"alignment", "collision", "version"}
     assert found.terms is not None and found.terms.status == "different"
+
+
+def test_tiles_for_other_kernels_are_not_exported() -> None:
+    """Reference kernels let the result of a 1x1 convolution trail its operand; CMSIS-NN's fast one
+    computes several pixels before it stores the first."""
+    net = Chain((1, 16, 16, 16))
+    for channels, size in ((16, 3), (16, 1), (16, 1), (8, 1)):
+        net.conv(channels, size)
+    bands = TiledRegion((0, 1), (Split(ROWS, 2),))
+    reference = api.kernels_of(api.load_target("cortex-m4/reference"))
+    made = dialect_plan(net.finish(), [bands], MemoryOptions(kernels=reference)).data
+    model = read_model(made, dialect=True)
+    assert model.has_views and not verify_plan(model, reference).faults
+    assert set(export(made, "tiled", reference.target))
+    found = verify_plan(model, KERNELS)
+    assert {fault.kind for fault in found.faults} == {"collision"} and not found.sound
+    with pytest.raises(ModelError, match="beyond what the kernels of cortex-m4/cmsis-nn allow"):
+        export(made, "tiled", KERNELS.target)

@@ -10,9 +10,11 @@ it. It must not know how plans are made.
 from __future__ import annotations
 
 import bisect
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 from tflm_planner.memory.problem import Violation
@@ -20,6 +22,7 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import remove_metadata
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.ops import sharings
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tflm.liveness import Timeline, timeline_of
 from tflm_planner.tflm.placement import Placement, placement_of
@@ -130,8 +133,8 @@ def verify_plan(model: Model, kernels: TargetKernels) -> PlanVerdict:
 
 _DIALECT = (
     "the model is in the TFLM dialect: views share memory with what they are views of, so that "
-    "life spans cannot show whether tensors collide; `tflm-plan verify ORIGINAL MODEL` compares "
-    "what it computes"
+    "only what one operator reads and writes was checked for collisions; "
+    "`tflm-plan verify ORIGINAL MODEL` compares what it computes"
 )
 
 
@@ -164,8 +167,9 @@ def plan_faults(
     model: Model, kernels: TargetKernels, timeline: Timeline | None = None
 ) -> Iterator[PlanFault]:
     """Yield the faults of the plan that a model carries; none if it carries no plan. timeline: the
-    model's timeline with its entry graphs, if the caller has it. Collisions are not looked for in
-    the TFLM dialect, where a view lies inside the tensor that it is a view of."""
+    model's timeline with its entry graphs, if the caller has it. In the TFLM dialect, where a view
+    lies inside the tensor that it is a view of, collisions are looked for only between what one
+    operator reads and what it writes."""
     entries, tensors = plan_entries(model), sum(1 for _ in model.tensors())
     for entry in entries:
         if not entry.fits(tensors):
@@ -180,6 +184,7 @@ def plan_faults(
     at = {t: offsets[t] for t in timeline.planned if t in offsets}
     yield from _offset_faults(timeline, at)
     if model.has_views:
+        yield from _operator_collisions(timeline, at, kernels)
         return
     for wrong in placement_of(timeline, offsets).violations(kernels.input_overlaps_of):
         if wrong.second is not None:
@@ -243,6 +248,49 @@ def _collision(timeline: Timeline, wrong: Violation) -> PlanFault:
         bytes_to=wrong.bytes_to,
         operators=(first, last),
     )
+
+
+def _operator_collisions(
+    timeline: Timeline, at: Mapping[Tensor, int], kernels: TargetKernels
+) -> Iterator[PlanFault]:
+    """Yield a fault for each operand and result of an operator that share bytes at a distance at
+    which the target's kernel may overwrite what it has yet to read. Operators that run graphs are
+    left out: what these read and write is their own operators'."""
+    for position, op in enumerate(_running(timeline)):
+        if op.graphs:
+            continue
+        permitted = _permitted_distances(op, kernels)
+        for operand, result in product(dict.fromkeys(op.operands()), op.outputs):
+            if operand not in at or result not in at:
+                continue
+            below = at[operand] - at[result]
+            low = max(at[operand], at[result])
+            high = min(at[operand] + operand.nbytes, at[result] + result.nbytes)
+            allowed = permitted.get((operand, result), ())
+            if low < high and not any(least <= below <= most for least, most in allowed):
+                yield PlanFault(
+                    kind="collision",
+                    said=f"{operand.name!r} and {result.name!r} share bytes {low:,} to {high:,} "
+                    f"during operator {position} ({op.kind})",
+                    first=operand.name,
+                    second=result.name,
+                    bytes_from=low,
+                    bytes_to=high,
+                    operators=(position, position),
+                )
+
+
+def _permitted_distances(
+    op: Op, kernels: TargetKernels
+) -> dict[tuple[Tensor, Tensor], list[tuple[int, int]]]:
+    """(operand, result) -> the least and the largest number of bytes by which the result may start
+    below the operand."""
+    permitted: dict[tuple[Tensor, Tensor], list[tuple[int, int]]] = defaultdict(list)
+    for overlap in kernels.input_overlaps_of(op):
+        permitted[overlap.operand, overlap.result].append((overlap.low, overlap.high))
+    for shared in sharings(op):
+        permitted[shared.operand, shared.result].append((-shared.distance, -shared.distance))
+    return permitted
 
 
 def _running(timeline: Timeline) -> Sequence[Op]:

@@ -86,7 +86,7 @@ def _esp_idf(of: PackageContents) -> Mapping[str, str]:
     release = _RELEASE.match(of.target.id)
     manifest = [f'version: "{VERSION}"', f'description: "{of.about}"']
     manifest += ["targets:", f"  - {chip}"] if chip in _IDF_CHIPS else []
-    manifest += ["dependencies:", "  espressif/esp-tflite-micro:", '    version: ">=1.3.3"']
+    manifest += ["dependencies:", "  espressif/esp-tflite-micro:", '    version: ">=1.4.0"']
     manifest += ["    require: public"]  # headers of this package include those of TFLM
     if release:
         manifest += ["  # Scratch changes between releases: the arena is that of this one."]
