@@ -154,10 +154,15 @@ def call_once() -> bytes:
 @handmade()
 def svdf() -> bytes:
     """SVDF with an int8 variable tensor that carries the past from run to run."""
-    batch, features, units, memory = 1, 8, 5, 4
     net = Net()
     graph = net.graph()
-    x = graph.input("x", (batch, features), scale=SCALE)
+    graph.outputs(_svdf(graph, graph.input("x", (1, 8), scale=SCALE), features=8))
+    return net.finish()
+
+
+def _svdf(graph: Graph, x: int, features: int) -> int:
+    """SVDF of so many features with five results."""
+    batch, units, memory = 1, 5, 4
     feature = graph.constant("feature", noise((units, features)), "int8", scale=0.01)
     time = graph.constant("time", noise((units, memory), -30000, 30000), "int16", scale=1e-4)
     bias = graph.constant("bias", noise((units,), -500, 500), "int32", scale=2e-6)
@@ -165,6 +170,32 @@ def svdf() -> bytes:
     y = graph.tensor("y", (batch, units), scale=SCALE)
     fields = {"rank": 1, "fusedActivationFunction": 1}
     graph.op("SVDF", [x, feature, time, bias, state], [y], "SVDFOptions", version=3, **fields)
+    return y
+
+
+@handmade()
+def svdf_in_loop() -> bytes:
+    """SVDF in the body of a WHILE of three turns, whose variable TFLM looks up in a list that
+    begins with the tensors of the first sub-graph; there its number is that of an activation."""
+    shape = (1, 5)
+    net = Net()
+    graph, test, body = net.graph(), net.graph("test"), net.graph("body")
+    turn = test.input("turn", (1,), "int32")
+    test.input("value", shape, scale=SCALE)
+    goes_on = test.tensor("goes_on", (1,), "bool")
+    test.op("LESS", [turn, test.constant("three", [3])], [goes_on], "LessOptions")
+    test.outputs(goes_on)
+    turn = body.input("turn", (1,), "int32")
+    value = body.input("value", shape, scale=SCALE)
+    next_turn = body.tensor("next_turn", (1,), "int32")
+    body.op("ADD", [turn, body.constant("one", [1])], [next_turn], "AddOptions")
+    body.outputs(next_turn, _svdf(body, value, features=5))
+    x = graph.input("x", shape, scale=SCALE)
+    for number in range(6):
+        x = relu(graph, x, shape, f"before{number}")
+    turns, y = graph.tensor("turns", (1,), "int32"), graph.tensor("y", shape, scale=SCALE)
+    calls = {"condSubgraphIndex": test.index, "bodySubgraphIndex": body.index}
+    graph.op("WHILE", [graph.constant("zero", [0]), x], [turns, y], "WhileOptions", **calls)
     graph.outputs(y)
     return net.finish()
 

@@ -27,7 +27,11 @@ from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.errors import ModelError
-from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.liveness import timeline_of
+from tflm_planner.tflm.placement import placement_of, tensor_offsets, variables_without_memory
+from tflm_planner.transforms.attach_plan import PLAN_METADATA, AttachPlan, carried_plan
+from tflm_planner.transforms.base import run
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
@@ -294,3 +298,43 @@ def test_tiles_for_other_kernels_are_not_exported() -> None:
     assert {fault.kind for fault in found.faults} == {"collision"} and not found.sound
     with pytest.raises(ModelError, match="beyond what the kernels of cortex-m4/cmsis-nn allow"):
         export(made, "tiled", KERNELS.target)
+
+
+def test_variables_share_their_bytes_with_nothing() -> None:
+    """The state of an SVDF, placed in the head by the plan. Scratch makes way for it, planned
+    tensors do not."""
+    data = MODELS["svdf"].make()
+    model = read_model(data)
+    state = next(t for t in model.tensors() if t.is_variable)
+    timeline = timeline_of(model, KERNELS.scratch_of)
+    above = align_up(placement_of(timeline).head)
+    offsets = tensor_offsets(timeline, placement_of(timeline).plan)
+    on_input = offsets[model.main.inputs[0]]
+    for offset, sound in ((above, True), (0, True), (on_input, False), (above + 4, False)):
+        run(model, AttachPlan(offsets | {state: offset}))
+        found = verify_plan(model, KERNELS)
+        assert found.sound == sound, found.faults
+        assert all(state.name in fault.said for fault in found.faults)
+
+
+def test_variables_of_sub_graphs_keep_their_memory() -> None:
+    """Listed as in the file, TFLM would look the state up at the entry of an activation."""
+    original = read_model(MODELS["svdf_in_loop"].make())
+    places = placement_of(timeline_of(original, KERNELS.scratch_of))
+    offsets = tensor_offsets(places.timeline, places.plan)
+    assert any(variables_without_memory(original, offsets))
+    made = write_model(original)
+    words = [1, 3, *[offsets.get(t, -1) for t in original.tensors()]]
+    words.insert(2, len(words) - 2)
+    (fault,) = verdict(with_words(made, words)).faults
+    assert fault.kind == "version" and "'state' gets no memory" in fault.said
+    run(original, AttachPlan(offsets))
+    found = verdict(write_model(original))
+    assert found.sound and found.terms is not None and found.terms.status == "equal"
+
+
+def test_state_that_no_list_of_tensors_keeps_is_refused() -> None:
+    """A first sub-graph all of whose tensors are planned."""
+    original = read_model(MODELS["svdf_in_loop"].make())
+    with pytest.raises(ModelError, match="fewer constants"):
+        run(original, AttachPlan(dict.fromkeys(original.main.tensors, 0)))

@@ -20,6 +20,7 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.support.deferred import defer
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.greedy import ONLINE
+from tflm_planner.tflm.placement import variables_without_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,22 +35,41 @@ _LARGEST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class AttachPlan:
-    """Attaches offsets (tensor -> bytes from the start of the head)."""
+    """Attaches offsets (tensor -> bytes from the start of the head). Tensors are listed otherwise
+    where TFLM would take a variable for planned (`variables_without_memory`)."""
 
     offsets: Mapping[Tensor, int]
 
     def apply(self, model: Model) -> list[str]:
-        """Replace any plan that the model has."""
+        """Replace any plan that the model has. Raises ModelError if a variable would get no
+        memory however tensors are listed."""
         if any(offset > _LARGEST for offset in self.offsets.values()):
             raise ModelError(
                 "the plan needs offsets beyond 2 GiB, which TFLM's format cannot hold; "
                 "this model is not meant for a microcontroller"
             )
+        if any(variables_without_memory(model, self.offsets)):
+            _list_variables_first(model, self.offsets)
         values = [self.offsets.get(t, ONLINE) for t in model.tensors()]
         words = [_VERSION, len(model.graphs), len(values), *values]
         remove_metadata(model, PLAN_METADATA)
         add_metadata(model, PLAN_METADATA, np.array(words, "<i4").view(np.uint8))
         return []
+
+
+def _list_variables_first(model: Model, offsets: Mapping[Tensor, int]) -> None:
+    """List tensors so that the variables of sub-graphs are found at entries of the first one that
+    the plan leaves out: those first there, variables first elsewhere."""
+    first, *others = model.graphs
+    first.tensors.sort(key=lambda t: t in offsets)
+    for graph in others:
+        graph.tensors.sort(key=lambda t: not t.is_variable)
+    for lost in variables_without_memory(model, offsets):
+        raise ModelError(
+            f"{lost}; the first sub-graph has fewer constants than another one has variables. "
+            "Without a plan the model runs as it is; to plan it, convert it so that its state lies "
+            "in the first sub-graph"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tflm_planner.verification.compare import VerifyOptions, verify
     from tflm_planner.verification.equality import Equality, judge_equality
-    from tflm_planner.verification.runnable import any_installed, installed_versions, why_unable
+    from tflm_planner.verification.runnable import (
+        any_installed,
+        installed_versions,
+        why_unable,
+        why_untried,
+    )
     from tflm_planner.verification.tolerance import Tolerance
     from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck, Verdict
 
@@ -26,6 +31,7 @@ __all__ = [
     "judge_equality",
     "verify",
     "why_unable",
+    "why_untried",
 ]
 
 _HOMES = {
@@ -37,6 +43,7 @@ _HOMES = {
     "judge_equality": "equality",
     "verify": "compare",
     "why_unable": "runnable",
+    "why_untried": "runnable",
 }
 """The modules of the names that are not in `verdict`."""
 

@@ -23,9 +23,14 @@ from tflm_planner.model.edit import remove_metadata
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import sharings
-from tflm_planner.support.units import ALIGNMENT
-from tflm_planner.tflm.liveness import Timeline, timeline_of
-from tflm_planner.tflm.placement import Placement, placement_of
+from tflm_planner.support.units import ALIGNMENT, align_up
+from tflm_planner.tflm.liveness import Timeline, planned_bytes, timeline_of
+from tflm_planner.tflm.placement import (
+    Placement,
+    placed_variables,
+    placement_of,
+    variables_without_memory,
+)
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import FIRST_KNOWN, day_of, since_behaviour
@@ -181,8 +186,12 @@ def plan_faults(
     yield from _version_faults(model, kernels.target)
     if timeline is None:
         timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+    yield from (PlanFault("version", lost) for lost in variables_without_memory(model, offsets))
     at = {t: offsets[t] for t in timeline.planned if t in offsets}
-    yield from _offset_faults(timeline, at)
+    variables = placed_variables(offsets)
+    yield from _offset_faults(timeline, at | {t: offsets[t] for t in variables})
+    if variables:
+        yield from _overwritten_variables(placement_of(timeline, offsets), offsets)
     if model.has_views:
         yield from _operator_collisions(timeline, at, kernels)
         return
@@ -216,7 +225,7 @@ def _offset_faults(timeline: Timeline, at: Mapping[Tensor, int]) -> Iterator[Pla
     beside = sum(timeline.sizes.values()) + sum(s.size for s in timeline.scratch)
     room = max(_FAR_FACTOR * beside, _LEAST_FAR_BYTES)
     for tensor, offset in at.items():
-        end = offset + timeline.sizes[tensor]
+        end = offset + timeline.sizes.get(tensor, align_up(tensor.nbytes))
         if offset < 0:
             kind, why = "negative", "below the arena"
         elif offset >= room:
@@ -228,6 +237,30 @@ def _offset_faults(timeline: Timeline, at: Mapping[Tensor, int]) -> Iterator[Pla
             continue
         said = f"{tensor.name!r} lies at offset {offset:,}, {why}"
         yield PlanFault(kind, said, tensor.name, bytes_from=offset, bytes_to=end)
+
+
+def _overwritten_variables(
+    placement: Placement, offsets: Mapping[Tensor, int]
+) -> Iterator[PlanFault]:
+    """Yield a fault for each buffer that lies on a variable, which keeps its bytes at all times."""
+    timeline = placement.timeline
+    names = [t.name for t in timeline.planned]
+    names += [f"scratch of {s.op.label}" for s in timeline.scratch]
+    names += [t.name for t in placed_variables(offsets)]
+    spans = [
+        (name, at, at + request.size)
+        for name, at, request in zip(names, placement.offsets, placement.requests, strict=True)
+    ]
+    first = len(timeline.planned) + len(timeline.scratch)
+    for number, (variable, begin, end) in enumerate(spans[first:], start=first):
+        for name, other_begin, other_end in spans[:number]:
+            low, high = max(begin, other_begin), min(end, other_end)
+            if low < high:
+                said = (
+                    f"variable {variable!r} and {name!r} share bytes {low:,} to {high:,}; a "
+                    "variable keeps its bytes from one Invoke to the next"
+                )
+                yield PlanFault("collision", said, variable, name, low, high)
 
 
 def _collision(timeline: Timeline, wrong: Violation) -> PlanFault:
@@ -265,7 +298,7 @@ def _operator_collisions(
                 continue
             below = at[operand] - at[result]
             low = max(at[operand], at[result])
-            high = min(at[operand] + operand.nbytes, at[result] + result.nbytes)
+            high = min(at[t] + planned_bytes(t) for t in (operand, result))
             allowed = permitted.get((operand, result), ())
             if low < high and not any(least <= below <= most for least, most in allowed):
                 yield PlanFault(

@@ -11,6 +11,7 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.verification.compare import (
     PACKAGES,
@@ -46,18 +47,23 @@ def _with_version(package: str) -> str:
         return package
 
 
-def why_unable(data: bytes, runtime: str, options: VerifyOptions | None = None) -> str | None:
-    """Why `runtime` cannot run the model in `data`. None if it can, and also if it does not answer
-    in time: the machine may be busy, and the later verification reports a model that hangs."""
-    options = options or VerifyOptions()
+def why_untried(model: Model, runtime: str, options: VerifyOptions) -> str | None:
+    """Why `runtime` is not even asked to run a model. None if it is, so that a failure is its
+    own."""
     if runtime not in options.runtimes:
         return "not asked"
     if not is_installed(runtime):
         return "not installed here"
-    model = read_model(data)
-    unfit = why_unfit(model, runtime)
-    if unfit is not None:
-        return unfit
+    return why_unfit(model, runtime)
+
+
+def why_unable(data: bytes, runtime: str, options: VerifyOptions | None = None) -> str | None:
+    """Why `runtime` cannot run the model in `data`. None if it can, and also if it does not answer
+    in time: the machine may be busy, and the later verification reports a model that hangs."""
+    options, model = options or VerifyOptions(), read_model(data)
+    untried = why_untried(model, runtime, options)
+    if untried is not None:
+        return untried
     label, values = next(input_sets(model.main, options.seed))
     arena, outputs = options.arena or roomy_arena(data, model), len(model.main.outputs)
     limit = answer_limit(model, options.time_limit)

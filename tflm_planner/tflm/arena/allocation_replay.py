@@ -33,7 +33,11 @@ from tflm_planner.tflm.kernels.prepare import (
 from tflm_planner.tflm.kernels.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.lean.costs import lean_costs
 from tflm_planner.tflm.liveness import Timeline, timeline_of
-from tflm_planner.tflm.placement import placement_requests
+from tflm_planner.tflm.placement import (
+    placed_variables,
+    placement_requests,
+    variables_without_memory,
+)
 from tflm_planner.tflm.targets import Target
 
 PARTS = (
@@ -89,7 +93,6 @@ class AllocationReplay:
         self._variables_apart = variables_apart
         self._layout: StructSizes = struct_sizes(target)
         self._channels: dict[Tensor, int] = {}
-        self._unplaced: list[str] = []
         self._scratch: ScratchModel = scratch_model(target)
         self._ops = list(model.ops())
         self._costs = [operator_allocations(op, target) for op in self._ops]
@@ -112,12 +115,11 @@ class AllocationReplay:
         return tuple(uncertainties(self._ops, self._costs, self._target))
 
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong although the figures are right; complete only after everything was
-        replayed, because variables are checked then."""
+        """What is wrong although the figures are right."""
         return (
             *warnings(self._ops, self._target),
             *wild_scratch(self._ops, self._requests, self._timeline),
-            *self._unplaced,
+            *variables_without_memory(self._model, self._offsets),
         )
 
     # --- head -----------------------------------------------------------------------------
@@ -125,7 +127,6 @@ class AllocationReplay:
     def head(self) -> tuple[int, tuple[ScratchUse, ...]]:
         """Bytes of the head, and the scratch buffers in it."""
         requests = placement_requests(self._timeline, self._offsets)
-        requests += [self._variable_request(t) for t in self.planned_variables()]
         placed = greedy.place(requests)
         head = max(0, greedy.head(requests, placed))
         first = len(self._timeline.planned)
@@ -140,13 +141,6 @@ class AllocationReplay:
 
     def _requests_of(self, op: Op) -> list[int]:
         return [s for s in self._by_op[op] if s > 0]
-
-    def planned_variables(self) -> list[Tensor]:
-        """Variables that the plan places in the head."""
-        return [t for t in self._model.tensors() if t.is_variable and t in self._offsets]
-
-    def _variable_request(self, tensor: Tensor) -> greedy.Request:
-        return greedy.Request(align_up(tensor.nbytes), -1, -1, self._offsets[tensor])
 
     # --- all of it ------------------------------------------------------------------------
 
@@ -282,27 +276,20 @@ class AllocationReplay:
         log.add_floor(top)
         self._variables(log)
         log.add_floor(top)
-        placed = len(self._timeline.planned) + len(self.planned_variables()) + count
+        placed = len(self._timeline.planned) + len(placed_variables(self._offsets)) + count
         log.planning_temp = align_up(top) + sizes.planner_buffer * placed
         *_, tail = (0, *log.extents())
         log.need_plan = log.planning_temp + tail
         log.add_floor(log.planning_temp, is_aligned=True)
 
     def _variables(self, log: AllocationLog) -> None:
-        """Log the variables: they go to the tail unless the plan places them. TFLM looks a variable
-        up by its index within its own sub-graph, but in a list that covers all sub-graphs."""
+        """Log the variables: they go to the tail, unless TFLM takes them for planned. It looks a
+        variable up by its number in its own sub-graph, but in a list that covers all sub-graphs."""
         all_tensors = list(self._model.tensors())
         for graph in self._model.graphs:
             for index, tensor in enumerate(graph.tensors):
-                if not tensor.is_variable:
-                    continue
-                if all_tensors[index] not in self._offsets:
+                if tensor.is_variable and all_tensors[index] not in self._offsets:
                     log.add(_VARIABLES, tensor.nbytes, ALIGNMENT)
-                elif all_tensors[index] is not tensor and tensor not in self._offsets:
-                    self._unplaced.append(
-                        f"variable {tensor.name!r} gets no memory: TFLM confuses it with "
-                        f"{all_tensors[index].name!r} of the first sub-graph, which the plan places"
-                    )
 
     def _inputs_and_outputs(self, log: AllocationLog) -> None:
         sizes, pointer = self._layout, self._layout.pointer

@@ -27,6 +27,7 @@ from tflm_planner.tflm.arena.uncertainty import (
     bytes_to_reserve,
     head_bound_of,
 )
+from tflm_planner.tflm.placement import placed_variables
 from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import Target
 
@@ -119,6 +120,7 @@ def arena_of(
     smallest, slack = smallest_arena(needs)
     parts, tail = log.tail_parts(len(PARTS))
     doubts = replay.uncertainties()
+    reasons = tuple(cannot_run(model, target))
     return Arena(
         head=head,
         tail=tail,
@@ -130,9 +132,9 @@ def arena_of(
         arena=smallest,
         alignment_slack=slack,
         scratch=placed,
-        warnings=(*(doubt.words for doubt in doubts), *replay.warnings()),
+        warnings=(*(d.words for d in doubts), *(w for w in replay.warnings() if w not in reasons)),
         uncertainties=doubts,
-        cannot_run=tuple(cannot_run(model.ops(), target)),
+        cannot_run=reasons,
         resource_variables=replay.resource_variables(),
     )
 
@@ -207,9 +209,9 @@ def common_arena(
     doubts: list[Uncertainty] = []
     for place, (model, offsets) in enumerate(models):
         replay = AllocationReplay(model, target, offsets or {})
-        if placed_variables := replay.planned_variables():
+        for variable in placed_variables(offsets or {}):
             raise ModelError(
-                f"model {place + 1} keeps its variable {placed_variables[0].name!r} in the "
+                f"model {place + 1} keeps its variable {variable.name!r} in the "
                 "head, as its plan says, where the other models write: give the models arenas of "
                 "their own"
             )

@@ -6,7 +6,12 @@ from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops.terms.values import InexpressibleError
 from tflm_planner.tflm.liveness import planned_bytes, timeline_of
-from tflm_planner.tflm.placement import Placement, placement_of
+from tflm_planner.tflm.placement import (
+    Placement,
+    placed_variables,
+    placement_of,
+    variables_without_memory,
+)
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.terms.allowance import check_cells
@@ -46,9 +51,11 @@ class ArenaLayout:
 
 def layout_of(model: Model, kernels: TargetKernels) -> ArenaLayout:
     """The layout by the plan that a model carries. Raises InexpressibleError for a plan that places
-    variables, or places a tensor below the arena."""
+    variables, or leaves one without memory, or places a tensor below the arena."""
     offsets = carried_plan(model) or {}
-    if any(t.is_variable for t in offsets):
+    if placed_variables(offsets):
         raise InexpressibleError("the plan places variables, which keep what they hold")
+    for lost in variables_without_memory(model, offsets):
+        raise InexpressibleError(lost)
     timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
     return ArenaLayout(placement_of(timeline, offsets), kernels, model.file_size)
