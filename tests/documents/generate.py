@@ -9,9 +9,10 @@ import tomllib
 from collections.abc import Callable, Iterator
 
 from tests.conftest import ROOT
+from tflm_planner.tflm.refusals import MOST_AXES, MOST_JOINED
 from tflm_planner.tflm.resolver_methods import BUILTINS, resolver_method
 from tflm_planner.tflm.targets import all_boards, all_targets, load_target
-from tflm_planner.tflm.versions import since
+from tflm_planner.tflm.versions import since, since_behaviour
 
 NOTE = "<!-- Written by `python -m tests.documents.generate`; a test holds it to the package. -->"
 DATA = ROOT / "tflm_planner" / "tflm" / "data"
@@ -33,7 +34,18 @@ reference kernels.
 TFLM's signal operators (`SignalWindow` and others) and `TFLM_DECODE` are registered likewise. \
 Any other operator runs only with a kernel of your own: `tflm-plan` keeps it as it is, and gives \
 figures as "about" so much, and `export --own-kernels` leaves its registration to you.
-"""
+
+*Axes*: {axes}. Kernels that copy shapes have room for six axes, and write behind an array where \
+there are more; the others (`RESHAPE`, `GATHER`, `MEAN`, `PACK`, ...) take any number. \
+`CONCATENATION` joins {joined} operands at most. Since {empty} TFLM refuses an operator with an \
+empty result, such as 0 x 8. An operator that requests scratch in a sub-graph that only a further \
+signature reaches ruins memory when the model is loaded. `tflm-plan arena` and `check` say which \
+of these holds for a model, and what to do.
+""".format(
+        axes=", ".join(f"`{kind}` takes {most}" for kind, most in sorted(MOST_AXES.items())),
+        joined=MOST_JOINED,
+        empty=since_behaviour("refuses_empty_results"),
+    )
     rows = [f"| `{kind}` | {_method(kind)} | {_since(kind)} | {_types(kind, types)} |"
             for kind in sorted(BUILTINS)]  # fmt: skip
     table = ["| operator | registered with | since | types |", "|---|---|---|---|", *rows]

@@ -15,6 +15,7 @@ from tests.conftest import CASE_FILES, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
 from tests.models.small import joined_uint8, one_operator
+from tests.tflm.test_what_cannot_run import with_second_signature
 from tests.transforms.row_loops import chain
 from tflm_planner import stream_input
 from tflm_planner.cli.app import app
@@ -93,6 +94,41 @@ def test_plan_refuses_it_before_the_search(make, reason, tmp_path) -> None:
     assert list(tmp_path.iterdir()) == [] and steps == []
 
 
+def of_seven_axes() -> bytes:
+    """A float RELU, which the wheel seems to run."""
+    net = Net()
+    graph = net.graph()
+    shape = (1, 1, 1, 1, 1, 2, 3)
+    x, y = graph.input("x", shape, "float32"), graph.tensor("y", shape, "float32")
+    graph.op("RELU", [x], [y])
+    graph.outputs(y)
+    return net.finish()
+
+
+@pytest.mark.parametrize(
+    "make, reason",
+    [(of_seven_axes, "RELU of 7 axes"), (with_second_signature, "kernel requests scratch")],
+)
+def test_all_commands_agree_on_it(make, reason, tmp_path) -> None:
+    (tmp_path / "m.tflite").write_bytes(make())
+    for verb, exit_code in (
+        (["plan", "--search", "none"], 5),
+        (["check"], 5),
+        (["arena"], 0),
+        (["export", str(tmp_path / "sources")], 5),
+        (["compare"], 0),
+        (["batch", "--out", str(tmp_path / "planned")], 5),
+    ):
+        name, *more = verb
+        target = [] if name == "compare" else ["--target", "nano33ble"]
+        if name == "batch":
+            target = ["--options", "--target nano33ble --search none"]
+        said = CliRunner().invoke(app, [name, str(tmp_path / "m.tflite"), *more, *target])
+        assert said.exit_code == exit_code, (name, said.output)
+        assert reason in " ".join(said.output.split()), name
+        assert not any(claim in said.output for claim in CLAIMS), name
+
+
 def test_what_is_planned_all_the_same_is_not_called_verified() -> None:
     report = api.plan(hybrid(), None, api.PlanOptions(verify=None)).report
     assert not report.verified and report.cannot_run
@@ -167,7 +203,7 @@ def test_operators_that_tflm_does_not_know_are_not_judged() -> None:
 @pytest.mark.mostly_slow(fast=6)
 def test_no_corner_that_tflm_runs_is_refused(name) -> None:
     """And of those that it does not, only what types tell."""
-    refused = cannot_run(read_model(HANDMADE[name].make()).ops(), BOARD)
+    refused = cannot_run(read_model(HANDMADE[name].make()), BOARD)
     assert bool(refused) is (name == "dynamic_range")
     assert not (refused and HANDMADE[name].runs_on_tflm)
 

@@ -13,11 +13,15 @@ from tests.transforms.row_loops import chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
+from tflm_planner.pipeline.runtime_failures import is_of_this_machine
 from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.refusals import cannot_run
+from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.verification import VerifyOptions, why_unable
 from tflm_planner.verification.session import RuntimeTimeoutError, Session
 
 pytestmark = needs_tflm
+DEFAULT_TILES = api.StreamOptions().tiles
 
 
 class SearchedError(Exception):
@@ -41,6 +45,71 @@ def maximum_of_int16() -> bytes:
     graph.op("REDUCE_MAX", [y, axes], [z], "ReducerOptions", version=2)
     graph.outputs(z)
     return net.finish()
+
+
+def padded_as_asked(*, own: bool = False) -> bytes:
+    """PAD by an input, which LiteRT runs, while TFLM's Prepare wants a constant. own: behind it
+    stands an operator that TFLM lacks."""
+    net = Net()
+    graph = net.graph()
+    x, by = graph.input("x", (4, 4), "float32"), graph.input("by", (2, 2), "int32")
+    y = graph.tensor("y", (4, 4), "float32")
+    graph.op("PAD", [x, by], [y], "PadOptions")
+    if own:
+        z = graph.tensor("z", (4, 4), "float32")
+        graph.op("SIGN", [y], [z])
+        y = z
+    graph.outputs(y)
+    return net.finish()
+
+
+def test_what_tflm_does_not_run_is_not_planned_without_a_search_either() -> None:
+    """Also where no rule tells."""
+    data = padded_as_asked()
+    assert cannot_run(read_model(data), load_target(HOST_RUNTIME)) == []
+    with pytest.raises(ModelError, match="TFLM cannot run the model") as refused:
+        api.plan(data)
+    said = str(refused.value)
+    assert refused.value.exit_code == 5 and "PAD 'y' of float32" in said
+    assert "nothing was written" in said and "--no-verify" in said and "--portable" not in said
+    with pytest.raises(ModelError, match="TFLM cannot run the model"):
+        stream(data, api.VerifyOptions(), tiles=None)
+
+
+@pytest.mark.parametrize(
+    ("data", "proof"),
+    [
+        (padded_as_asked(), None),
+        (padded_as_asked(), VerifyOptions(runtimes=("LiteRT",))),
+        (padded_as_asked(), VerifyOptions(arena=64)),  # it may be want of memory
+        (padded_as_asked(own=True), VerifyOptions()),  # the firmware's own
+    ],
+)
+def test_what_may_run_on_boards_is_planned(data: bytes, proof: VerifyOptions | None) -> None:
+    assert api.plan(data, options=api.PlanOptions(verify=proof)).data
+
+
+def test_what_newer_tflm_alone_refuses_is_planned_for_older() -> None:
+    """The TFLM that is installed here is newer."""
+    net = Net()
+    graph = net.graph()
+    x, y = graph.input("x", (4, 8), scale=0.5), graph.tensor("y", (0, 8), scale=0.5)
+    begin, size = graph.constant("begin", [0, 0]), graph.constant("size", [0, 8])
+    graph.op("SLICE", [x, begin, size], [y])
+    z = graph.tensor("z", (4, 8), scale=0.5)
+    graph.op("RELU", [x], [z])
+    graph.outputs(z)
+    data = net.finish()
+    old = api.MemoryOptions(kernels=api.kernels_of(load_target("arduino-2023")))
+    assert not api.plan(data, options=api.PlanOptions(old)).report.cannot_run
+    with pytest.raises(ModelError, match="a result of 0 x 8"):
+        api.plan(data)
+
+
+@pytest.mark.parametrize("why", ["MemoryError", "(SIGKILL)", "Failed to get registration from"])
+def test_what_only_this_machine_lacks_is_told_from_what_the_model_is(why: str) -> None:
+    assert is_of_this_machine(f"it failed: {why} ...")
+    assert not is_of_this_machine("Node RELU (number 0) failed to prepare with status 1")
 
 
 def tiled(**permission: bool) -> api.PlanOptions:
@@ -75,8 +144,13 @@ def test_what_no_runtime_knows_is_planned_where_terms_prove_it() -> None:
         api.plan(MODELS["strings"].make(), None, tiled(), until_searched)
 
 
-def stream(data: bytes, proof: api.VerifyOptions | None) -> None:
-    api.stream_input(data, None, api.StreamOptions(verify=proof), on_progress=until_searched)
+def stream(
+    data: bytes,
+    proof: api.VerifyOptions | None,
+    tiles: api.TilePermission | None = DEFAULT_TILES,
+) -> None:
+    options = api.StreamOptions(verify=proof, tiles=tiles)
+    api.stream_input(data, None, options, on_progress=until_searched)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from tflm_planner.model.flatbuffer.read import learnt
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.element_types import new_refusal
-from tflm_planner.tflm.refusals import cannot_run
+from tflm_planner.tflm.refusals import cannot_run, refused_operators
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 
@@ -63,7 +63,7 @@ def test_every_operator_that_tflm_registers_was_tried_or_is_known_not_to_be() ->
 
 def unsupported(op: Op, target: Target) -> str | None:
     """Why an operator is refused, without its label and what to do about it."""
-    refused = cannot_run([op], target)
+    refused = refused_operators([op], target)
     return refused[0].split("): ", 1)[1].split("; ")[0] if refused else None
 
 
@@ -72,12 +72,12 @@ def test_no_operator_that_runs_is_refused(name: str) -> None:
     """The models of all operators, which the wheel prepares, on every library."""
     ops = list(read_model(OPERATORS[name]()).ops())
     for target in ("x86-64/wheel", "cortex-m4/cmsis-nn", "cortex-m/any", "esp32s3"):
-        assert cannot_run(ops, load_target(target)) == []
+        assert refused_operators(ops, load_target(target)) == []
 
 
 @pytest.mark.parametrize("path", shared_models(), ids=lambda p: p.stem)
 def test_no_published_model_is_refused(path) -> None:
-    assert cannot_run(read_model(path.read_bytes()).ops(), M4) == []
+    assert cannot_run(read_model(path.read_bytes()), M4) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_no_kernel_takes_is_refused_with_operator_and_types(kind, types) ->
 )
 def test_a_remedy_is_one_that_a_kernel_takes(kind, types, advice) -> None:
     """Not int8 for kernels that know floats alone, nor for arithmetic of shapes."""
-    (refused,) = cannot_run([operator(kind, *types)], M4)
+    (refused,) = refused_operators([operator(kind, *types)], M4)
     assert advice in refused and "batch" not in refused
 
 
@@ -131,7 +131,7 @@ def test_only_what_counts_a_shape_is_told_of_a_free_batch() -> None:
     graph.op("GATHER", [shape, graph.constant("at", [0, 1, 2, 3])], [picked], "GatherOptions")
     graph.op("ABS", [picked], [doubled])
     graph.outputs(doubled)
-    of_shape, of_count = cannot_run(read_model(net.finish()).main.ops, M4)
+    of_shape, of_count = refused_operators(read_model(net.finish()).main.ops, M4)
     assert "GATHER" in of_shape and "a batch that was left free" in of_shape
     assert "ABS" in of_count and "a batch that was left free" in of_count
 
@@ -187,7 +187,7 @@ def test_reasons_name_the_first_operator_and_what_to_do() -> None:
         operator("CONV_2D", "float32", "int8", "float32", "->", "float32"),
         operator("CONCATENATION", "uint8", "uint8", "->", "uint8"),
     ]
-    hybrid, unsigned = cannot_run(ops, M4)
+    hybrid, unsigned = refused_operators(ops, M4)
     assert hybrid.startswith("CONV_2D 'y0' (number 1) and 1 more: CONV_2D of float32 and int8")
     assert "full integer quantisation" in hybrid
     assert "(number 3)" in unsigned and "uint8" in unsigned and "inference_input_type" in unsigned
@@ -213,7 +213,7 @@ def test_only_what_is_new_is_held_against_what_was_made() -> None:
     "path", sorted(CASE_FILES.glob("f02_hybrid*.tflite")), ids=lambda p: p.stem
 )
 def test_hybrid_models_are_refused(path) -> None:
-    assert "hybrid" in cannot_run(read_model(path.read_bytes()).ops(), M4)[0]
+    assert "hybrid" in cannot_run(read_model(path.read_bytes()), M4)[0]
 
 
 def test_the_script_writes_the_file_that_is_there() -> None:

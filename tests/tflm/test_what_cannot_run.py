@@ -1,41 +1,67 @@
-"""What TFLM refuses by the number of axes, or for want of a value, is known before it runs."""
+"""What TFLM refuses, or ruins itself with, is known before it runs: by the number of axes or of
+operands, for want of elements or of a value, and where nothing places scratch."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.build import Net
+from tests.models.registry import IMAGE, SCALE, conv, relu, start
 from tests.models.small import one_operator
+from tests.tflm.operator_models import MODELS as OPERATORS
 from tests.tflm.test_arena import measured
-from tflm_planner.model.serde import read_model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.guidance.paste import paste_of
 from tflm_planner.report.text.arena import render_arena
-from tflm_planner.tflm.refusals import MOST_AXES, cannot_run
+from tflm_planner.tflm.refusals import (
+    COPY_SHAPES,
+    COPY_SHAPES_OF_FLOATS,
+    MOST_AXES,
+    MOST_JOINED,
+    cannot_run,
+)
 from tflm_planner.tflm.targets import load_target
+from tflm_planner.tflm.versions import with_tflm
 
 BOARD = load_target("nano33ble")
 
 
 def of_axes(kind: str, axes: int) -> bytes:
-    """One operator on a float tensor of 1 x ... x 1 x 2 x 3, whose result has its shape."""
+    """One operator on a float tensor of 1 x ... x 1 x 2 x 3, whose result has its shape (but for
+    SQUEEZE: an axis less)."""
     net = Net()
     graph = net.graph()
     shape = (*[1] * (axes - 2), 2, 3)
     x = graph.input("x", shape, "float32")
-    y = graph.tensor("y", shape, "float32")
+    y = graph.tensor("y", shape[1:] if kind == "SQUEEZE" else shape, "float32")
+    block = [1] * (axes - 2)
     numbers = {
+        "BATCH_MATMUL": [np.ones((*[1] * (axes - 2), 3, 3), np.float32)],
+        "BATCH_TO_SPACE_ND": [block, np.zeros((axes - 2, 2))],
         "BROADCAST_TO": [shape],
         "L2_NORMALIZATION": [],
+        "PAD": [np.zeros((axes, 2))],
+        "PADV2": [np.zeros((axes, 2)), np.float32(0)],
         "SLICE": [[0] * axes, shape],
+        "SPACE_TO_BATCH_ND": [block, np.zeros((axes - 2, 2))],
+        "SQUEEZE": [],
         "STRIDED_SLICE": [[0] * axes, shape, [1] * axes],
         "TRANSPOSE": [range(axes)],
     }[kind]
-    constants = [graph.constant(f"c{i}", np.array(v), "int32") for i, v in enumerate(numbers)]
+    constants = [
+        graph.constant(f"c{i}", v, "float32" if np.asarray(v).dtype == np.float32 else "int32")
+        for i, v in enumerate(numbers)
+    ]
     options = {"STRIDED_SLICE": "StridedSliceOptions", "L2_NORMALIZATION": "L2NormOptions"}
-    graph.op(kind, [x, *constants], [y], options.get(kind))
+    if kind == "SQUEEZE":
+        graph.op(kind, [x], [y], "SqueezeOptions", squeezeDims=[0])
+    else:
+        graph.op(kind, [x, *constants], [y], options.get(kind))
     graph.outputs(y)
     return net.finish()
 
@@ -63,8 +89,163 @@ def test_tflm_takes_as_many_axes_and_no_more(kind: str) -> None:
     for axes in (most, most + 1):
         data = of_axes(kind, axes)
         runs = measured(data, 1 << 16) is not None
-        refused = cannot_run(read_model(data).ops(), BOARD)
+        refused = cannot_run(read_model(data), BOARD)
         assert runs is (axes == most) is not bool(refused)
+
+
+def with_axes(name: str, axes: int) -> bytes:
+    """A model of `operator_models` whose activations have further axes, of length 1."""
+    model = read_model(OPERATORS[name]())
+    for tensor in model.main.tensors:
+        if not tensor.is_constant and tensor.shape:
+            tensor.shape = (*tensor.shape, *[1] * (axes - len(tensor.shape)))
+    return write_model(model)
+
+
+def names_of(kinds: Collection[str]) -> dict[str, str]:
+    """The first model of each of these kinds."""
+    found: dict[str, str] = {}
+    for name, make in OPERATORS.items():
+        (op,) = read_model(make()).main.ops
+        if op.kind in kinds:
+            found.setdefault(op.kind, name)
+    return found
+
+
+@needs_tflm
+@pytest.mark.mostly_slow(fast=6)
+@pytest.mark.parametrize("kind", sorted(COPY_SHAPES | COPY_SHAPES_OF_FLOATS))
+def test_kernels_that_copy_shapes_take_six_axes_and_no_more(kind: str) -> None:
+    """More is refused by what their sources say: the wheel may seem to run it."""
+    name = names_of([kind])[kind]
+    six = with_axes(name, 6)
+    assert cannot_run(read_model(six), BOARD) == []
+    assert measured(six, 1 << 16) is not None or kind in OTHERWISE_LIMITED
+    (reason,) = cannot_run(read_model(with_axes(name, 7)), BOARD)
+    assert f"{kind} of 7 axes: TFLM's kernel takes 6 at most" in reason
+    *_, before = cannot_run(read_model(six), with_tflm(BOARD, "2023-04-04"))
+    assert f"{kind} of 6 axes: TFLM's kernel takes 5 at most" in before
+
+
+OTHERWISE_LIMITED = ("DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS", "FILL", "PRELU")
+"""Kinds whose models have constants that further axes do not fit."""
+
+
+@needs_tflm
+@pytest.mark.mostly_slow(fast=4)
+@pytest.mark.parametrize(
+    "name",
+    ["abs_int8", "gather_int8", "logistic_int8", "mean_int8", "pack_int8", "quantize_int8",
+     "reduce_max_int8", "reshape_int8", "shape_int8", "sin_float32", "split", "split_v",
+     "sum_float32", "unpack"],
+)  # fmt: skip
+def test_kernels_that_read_shapes_where_they_lie_take_all_axes(name: str) -> None:
+    data = requantized(32) if name == "quantize_int8" else with_axes(name, 32)
+    assert measured(data, 1 << 16) is not None
+    assert cannot_run(read_model(data), BOARD) == []
+
+
+def requantized(axes: int) -> bytes:
+    """QUANTIZE of int8 to int16."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (*[1] * (axes - 1), 3), scale=0.5)
+    y = graph.tensor("y", (*[1] * (axes - 1), 3), "int16", scale=0.25)
+    graph.op("QUANTIZE", [x], [y], "QuantizeOptions")
+    graph.outputs(y)
+    return net.finish()
+
+
+@needs_tflm
+def test_the_wheel_dies_of_more_axes_than_its_array_has() -> None:
+    assert measured(with_axes("relu_int8", 12), 1 << 16) is None
+
+
+def joined(operands: int) -> bytes:
+    """One tensor, again and again in one CONCATENATION."""
+    net = Net()
+    graph = net.graph()
+    x, y = graph.input("x", (1, 4), scale=0.5), graph.tensor("y", (operands, 4), scale=0.5)
+    graph.op("CONCATENATION", [x] * operands, [y], "ConcatenationOptions", axis=0)
+    graph.outputs(y)
+    return net.finish()
+
+
+@needs_tflm
+@pytest.mark.parametrize("operands", [MOST_JOINED, MOST_JOINED + 1])
+def test_no_more_operands_are_joined_than_fit_the_kernels_array(operands: int) -> None:
+    data = joined(operands)
+    for target in (BOARD, load_target("arduino-2023")):
+        reasons = cannot_run(read_model(data), target)
+        assert bool(reasons) is (operands > MOST_JOINED) is (measured(data, 1 << 16) is None)
+        assert not reasons or "CONCATENATION of 11 operands" in reasons[0]
+
+
+def sliced(*shape: int) -> bytes:
+    """A SPLIT_V whose first part has this shape, of which one axis is empty."""
+    net = Net()
+    graph = net.graph()
+    x, rest = graph.input("x", (4, 8), scale=0.5), graph.tensor("rest", (4, 8), scale=0.5)
+    part = graph.tensor("part", shape, scale=0.5)
+    sizes, axis = graph.constant("sizes", [0, -1]), graph.constant("axis", 0)
+    graph.op("SPLIT_V", [x, sizes, axis], [part, rest], "SplitVOptions", numSplits=2)
+    graph.outputs(rest)
+    return net.finish()
+
+
+@needs_tflm
+def test_empty_results_are_refused_since_tflm_looks_for_dynamic_ones() -> None:
+    data = sliced(0, 8)
+    assert measured(data, 1 << 16) is None
+    for of_day, is_refused in (("current", True), ("2025-08-22", True), ("2025-08-21", False)):
+        assert bool(cannot_run(read_model(data), with_tflm(BOARD, of_day))) is is_refused
+    (reason,) = cannot_run(read_model(data), BOARD)
+    assert "SPLIT_V 'part' (number 0): SPLIT_V with a result of 0 x 8" in reason
+
+
+@needs_tflm
+def test_what_tflm_takes_for_a_scalar_is_not_empty() -> None:
+    net = Net()
+    graph = net.graph()
+    x, y = graph.input("x", (), scale=0.5), graph.tensor("y", (0,), "int32")
+    graph.op("SHAPE", [x], [y], "ShapeOptions", outType=2)
+    z = graph.tensor("z", (), scale=0.5)
+    graph.op("RELU", [x], [z])
+    graph.outputs(z)
+    data = net.finish()
+    assert measured(data, 1 << 16) is not None
+    assert cannot_run(read_model(data), BOARD) == []
+
+
+def with_second_signature() -> bytes:
+    """RELU, and a CONV_2D that a signature of its own offers: with CMSIS-NN alone it requests
+    scratch."""
+    net, main, x = start()
+    main.outputs(relu(main, x, IMAGE))
+    second = net.graph("second")
+    y = second.input("y", IMAGE, scale=SCALE)
+    second.outputs(conv(second, y, IMAGE))
+    net.signature("clip", main, ["x"], ["y"])
+    net.signature("encode", second, ["y"], ["z"])
+    return net.finish()
+
+
+def test_scratch_that_only_a_signature_reaches_is_written_to_a_wild_place() -> None:
+    data = with_second_signature()
+    (reason,) = cannot_run(read_model(data), BOARD)
+    assert reason.startswith("CONV_2D 'conv' (number 1): its kernel requests scratch")
+    assert "convert the model again with the signature of that sub-graph left out" in reason
+    assert "CANNOT RUN" in render_arena("m", api.arena(data, BOARD), BOARD)
+    assert cannot_run(read_model(data), load_target("x86-64/reference")) == []
+
+
+@pytest.mark.parametrize("name, refused", [("nano33ble", True), ("cortex-m4/unknown", False)])
+def test_scratch_of_kernels_that_nobody_has_read_is_warned_of(name: str, refused: bool) -> None:
+    """And what is refused is not said twice."""
+    target = load_target(name)
+    arena = api.arena(with_second_signature(), target)
+    assert bool(arena.cannot_run) is refused
+    assert any("wild place" in w for w in arena.warnings) is not refused
 
 
 def test_too_many_axes_are_no_arena_that_works() -> None:
@@ -74,8 +255,8 @@ def test_too_many_axes_are_no_arena_that_works() -> None:
 
 
 def test_a_variable_that_nothing_writes_holds_rubbish() -> None:
-    assert cannot_run(read_model(variable(written=True)).ops(), BOARD) == []
-    (reason,) = cannot_run(read_model(variable(written=False)).ops(), BOARD)
+    assert cannot_run(read_model(variable(written=True)), BOARD) == []
+    (reason,) = cannot_run(read_model(variable(written=False)), BOARD)
     assert "READ_VARIABLE of a variable that no operator writes" in reason
     with pytest.raises(api.ModelError, match="Freeze the function's variables"):
         api.plan(variable(written=False))

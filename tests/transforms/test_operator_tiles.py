@@ -177,6 +177,23 @@ def test_channels_that_one_operand_channel_makes_stay_together(parts: int, made:
     assert made or "depth multiplier of 2" in note
 
 
+@needs_tflm
+@pytest.mark.parametrize(("parts", "made"), [(4, True), (5, False), (9, False)])
+def test_a_tile_of_one_channel_would_no_longer_be_quantised_per_channel(parts, made):
+    """TFLM goes by the number of scales, and rounds otherwise where there is one."""
+    one = One((3, 40))
+    scales = np.linspace(0.6, 1.4, 9) / 800
+    chance = np.random.default_rng(2)
+    weights = one.graph.constant("w", chance.integers(-127, 128, (9, 40)), "int8", scale=scales)
+    bias = one.graph.constant("b", chance.integers(-3000, 3000, 9), scale=0.1 * scales)
+    y = one.tensor((3, 9))
+    operands = [one.x, weights, bias]
+    one.graph.op("FULLY_CONNECTED", operands, [y], "FullyConnectedOptions", version=4)
+    note = checked(one.finish((y, (3, 9))), TiledRegion((1,), (Split(1, parts),)))
+    assert note.startswith("tiled") == made
+    assert made or "quantised per channel" in note
+
+
 def test_a_part_of_a_split_takes_no_operator():
     one = One((1, 8, 4, 4))
     a, b = one.tensor((1, 4, 4, 4)), one.tensor((1, 4, 4, 4))

@@ -49,7 +49,12 @@ from tflm_planner.pipeline.options import (
 )
 from tflm_planner.pipeline.planning.planning_session import PlanningSession
 from tflm_planner.pipeline.planning.versions import refuse_unrunnable, runs_when_clean
-from tflm_planner.pipeline.prove import Prover, check_model_proved, check_pair_proved
+from tflm_planner.pipeline.prove import (
+    Prover,
+    check_model_proved,
+    check_pair_proved,
+    check_runs_on_boards,
+)
 from tflm_planner.pipeline.read_only import inspect
 from tflm_planner.pipeline.stream_input.pairs import StreamedPair
 from tflm_planner.pipeline.stream_input.render import render_header
@@ -172,6 +177,8 @@ def _plan(
     session = PlanningSession(reference, stop, on_progress)
     result = session.plan(options, prover.prove_model)
     check_model_proved(result.file, result.proof)
+    if options.tiles is None:
+        check_runs_on_boards(model, result.proof, options.verify)
     name = name_of(source)
     ladder_parts = LadderParts(
         data=reference,

@@ -2,6 +2,7 @@
 every file that is made is compared with the original.
 
     check_provable    before a search: can results be proved here at all?
+    check_runs_...    without a search, after the proof: did TFLM run the original?
     Prover            file -> terms, runtimes -> Proof: equal, or refused with a reason
     check_..._proved  for the last file: raises an error unless it was proved equal
 
@@ -21,13 +22,14 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.pipeline.planning.planned_file import PlannedFile
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal
-from tflm_planner.pipeline.runtime_failures import explain
+from tflm_planner.pipeline.runtime_failures import explain, is_of_this_machine
 from tflm_planner.pipeline.stream_input.pairs import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, new_refusal
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
+from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.verification import (
@@ -38,6 +40,7 @@ from tflm_planner.verification import (
     any_installed,
     verify,
     why_unable,
+    why_untried,
 )
 from tflm_planner.verification.pairs import Pair, verify_pair
 from tflm_planner.verification.terms import (
@@ -46,7 +49,7 @@ from tflm_planner.verification.terms import (
     prove_by_terms,
     prove_pair_by_terms,
 )
-from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL, Culprit
+from tflm_planner.verification.verdict import CANNOT_RUN, CLOSE, DIFFERENT, EQUAL, Culprit
 
 Found = TypeVar("Found")
 _PORTABLE_HINT = "--portable makes a file that LiteRT can prove, "
@@ -70,27 +73,63 @@ def check_provable(
     Raises ModelError if a search would be useless, which has two reasons: no runtime here runs the
     original, and it cannot be expressed as terms; or TFLM has all its operators but does not run
     them with these types or parameters, so no board will either. Operators that TFLM lacks may be
-    kernels of the firmware; LiteRT may then prove portable files.
+    kernels of the firmware; LiteRT may then prove portable files. Without tiles the file is one
+    that LiteRT runs, and what only this machine lacks does not count.
     """
     on_progress("running the model on TFLM")
     on_tflm = why_unable(data, "TFLM", options)
     if on_tflm is None:
         return tiles
     elsewhere = why_unable(data, "LiteRT", options)
-    on_tflm = explain(model, on_tflm)
+    why = explain(model, on_tflm)
     if elsewhere is not None and not _terms_stand_alone(model):
         raise ModelError(
             f"no runtime here can run the model (LiteRT: {explain(model, elsewhere)}; TFLM: "
-            f"{on_tflm}), so that nothing made of it could be proved; nothing was searched for. "
+            f"{why}), so that nothing made of it could be proved; nothing was searched for. "
             f"{_UNPROVED_HINT}"
+        )
+    if tiles is None and _fails_on_boards(model, on_tflm, options):
+        raise ModelError(
+            f"TFLM cannot run the model ({why}); nothing was searched for. {_UNPROVED_HINT}"
         )
     if tiles is None or not tiles.dialect:
         return tiles
-    if any(op.kind not in OPERATORS for op in model.ops()):
+    if _has_others(model):
         return replace(tiles, dialect=False)
     raise ModelError(
-        f"TFLM cannot run the model ({on_tflm}), so that tiles for TFLM could not be proved; "
+        f"TFLM cannot run the model ({why}), so that tiles for TFLM could not be proved; "
         f"nothing was searched for. {_PORTABLE_HINT}{_UNPROVED_HINT}"
+    )
+
+
+def check_runs_on_boards(model: Model, proof: Proof, options: VerifyOptions | None) -> None:
+    """Raise ModelError if the proof of a file without tiles shows that TFLM on boards does not run
+    the original `model`, which LiteRT runs. `check_provable` tells before a search; without one the
+    proof is soon at hand, and asking first would run the model once more."""
+    checks = () if proof.verdict is None else proof.verdict.checks
+    failed = (c.detail for c in checks if (c.runtime, c.status) == ("TFLM", CANNOT_RUN))
+    why = next(failed, None)
+    if why is not None and options is not None and _fails_on_boards(model, why, options):
+        raise ModelError(
+            f"TFLM cannot run the model ({explain(model, why)}); nothing was written. "
+            f"{_UNPROVED_HINT}"
+        )
+
+
+def _has_others(model: Model) -> bool:
+    """Whether the model has operators that TFLM lacks."""
+    return any(op.kind not in OPERATORS for op in model.ops())
+
+
+def _fails_on_boards(model: Model, why: str, options: VerifyOptions) -> bool:
+    """Whether TFLM on boards fails as it did here, with the message `why`. A known reason does not
+    count: the target's TFLM may be older, or have other kernels, and was judged by itself."""
+    was_tried = why_untried(model, "TFLM", options) is None and not options.arena
+    return (
+        was_tried
+        and not is_of_this_machine(why)
+        and not _has_others(model)
+        and not cannot_run(model, load_target(HOST_RUNTIME))
     )
 
 

@@ -1,5 +1,5 @@
 """Explains the message of a runtime that does not run a model: which operator it is, with which
-types, and what to do. It must not run models."""
+types, and what to do; and whether it tells of the model at all. It must not run models."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ _NAMED_OPERATOR = re.compile(
     r"op code ([A-Z0-9_]+)|opcode '([A-Z0-9_]+)' version|node ([A-Z0-9_]+) \(number (\d+)\b",
     re.IGNORECASE,
 )
+_OF_THIS_MACHINE = ("MemoryError", "SIGKILL", "no answer within", "damages its own memory")
+"""What is said where memory is short, where time is, and of a fault when the runtime ends, after it
+gave all outputs."""
 _OTHER_REMEDY = "build the model without it, or leave it to the application"
 
 
@@ -22,8 +25,18 @@ def explain(model: Model, why: str) -> str:
     if op is None:
         return why
     types = ", ".join(dict.fromkeys(t.type_name for t in (*op.operands(), *op.outputs)))
-    reason = "it has no kernel" if "registration" in why or "opcode" in why else why
+    reason = "it has no kernel" if _lacks_kernel(why) else why
     return f"{op.label} of {types}: {reason}; {remedy_of(op) or _OTHER_REMEDY}"
+
+
+def is_of_this_machine(why: str) -> bool:
+    """Whether a runtime's message `why` tells of this machine, not of the model: memory or time
+    that it lacks, or a kernel that is not registered here, which firmware may do."""
+    return _lacks_kernel(why) or any(words in why for words in _OF_THIS_MACHINE)
+
+
+def _lacks_kernel(why: str) -> bool:
+    return "registration" in why or "opcode" in why
 
 
 def _operator_in(model: Model, why: str) -> Op | None:

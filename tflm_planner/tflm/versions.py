@@ -19,7 +19,9 @@ from typing import Any, Literal
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
-Behaviour = Literal["plans_of_subgraphs", "skips_copies"]
+Behaviour = Literal[
+    "plans_of_subgraphs", "refuses_empty_results", "shapes_of_six_axes", "skips_copies"
+]
 FIRST_KNOWN = date(2023, 1, 1)
 """The first day that the table covers."""
 

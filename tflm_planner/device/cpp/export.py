@@ -66,7 +66,7 @@ def export(
 
 def _refuse_plan(arena: Arena, model: Model, target: Target) -> None:
     """Raise ModelError if the model carries a plan that is wrong for the target."""
-    faults = [why for why in arena.cannot_run if why not in cannot_run(model.ops(), target)]
+    faults = [why for why in arena.cannot_run if why not in cannot_run(model, target)]
     if faults:
         command = shlex.join(["tflm-plan", "IN", "OUT", "--target", target.word])
         raise ModelError(
@@ -82,7 +82,7 @@ def _unrunnable(model: Model, target: Target) -> list[str]:
         f"operator {op.label}: TFLM has no kernel for {kind}"
         for kind, op in sorted(lacking.items())
     ]
-    return [*unknown, *cannot_run(model.ops(), target)]
+    return [*unknown, *cannot_run(model, target)]
 
 
 def _is_unknown(op: Op) -> bool:

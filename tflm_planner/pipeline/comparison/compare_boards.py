@@ -52,7 +52,7 @@ def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
     stock = Cell.of("stock", arena, len(data))
     if search.columns == AS_IS:
         return (stock,)
-    if cannot_run(model.ops(), target):
+    if cannot_run(model, target):
         return tuple(replace(stock, kind=kind) for kind in search.columns)
     from tflm_planner.pipeline.comparison.planned_cells import (
         PlannedCells,  # it imports the searches, and numpy

@@ -121,7 +121,7 @@ def common_in(files: Sequence[bytes], target: Target) -> CommonArena:
     for place, data in enumerate(files):
         model, _ = read_any(data)
         offsets, faults = usable_plan(model, kernels_of(target))
-        if reasons := (*faults, *cannot_run(model.ops(), target)):
+        if reasons := (*faults, *cannot_run(model, target)):
             raise ModelError(f"model {place + 1} cannot run: {reasons[0]}")
         models.append((model, offsets))
     return arena_of_all(models, target)

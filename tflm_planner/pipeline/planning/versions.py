@@ -32,7 +32,7 @@ def refuse_plan(model: Model, target: Target) -> None:
 def refuse_unrunnable(model: Model, target: Target, way_out: str) -> None:
     """Raise ModelError if the target's TFLM does not run the model, planned or not. `way_out`: what
     the message says the user can do all the same."""
-    reasons = cannot_run(model.ops(), target)
+    reasons = cannot_run(model, target)
     if reasons:
         more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
         raise ModelError(
@@ -45,7 +45,7 @@ def runs_when_clean(model: Model, target: Target) -> bool:
     transposition may then be merged, for example."""
     cleaned = clone(model)
     run(cleaned, Normalize())
-    return not cannot_run(cleaned.ops(), target)
+    return not cannot_run(cleaned, target)
 
 
 def version_notes(model: Model, target: Target) -> list[str]:

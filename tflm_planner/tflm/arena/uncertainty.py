@@ -6,7 +6,7 @@ cannot run.
 
 There is one mechanism for all doubts: every report calls `bound_of` for the word beside a figure,
 and everything that is pasted into firmware calls `bytes_to_reserve` for the bytes to write there.
-What the target's TFLM refuses to run is in `element_types`. It must not know bytes.
+What the target's TFLM refuses to run is in `refusals`. It must not know bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tflm_planner.tflm.kernels.custom_ops import crashing_factor
 from tflm_planner.tflm.kernels.known_faults import known_faults
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations
 from tflm_planner.tflm.liveness import Timeline
+from tflm_planner.tflm.refusals import UNPLACED_SCRATCH, message
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
@@ -160,10 +161,12 @@ def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
 def wild_scratch(
     ops: Sequence[Op], requests: Sequence[Sequence[int]], timeline: Timeline
 ) -> Iterator[str]:
-    """Warnings about scratch that TFLM never places. requests: bytes requested by each operator."""
-    for op, sizes in zip(ops, requests, strict=True):
-        if sizes and op not in timeline.scopes:
-            yield (
-                f"{op.label} is in a sub-graph that nothing calls and requests scratch: TFLM "
-                "writes to a wild address; drop the sub-graph"
-            )
+    """A warning about scratch that TFLM never places, in the words in which `refusals` refuses it
+    where the kernels were read. requests: bytes requested by each operator."""
+    wild = [
+        (number, op)
+        for number, (op, sizes) in enumerate(zip(ops, requests, strict=True))
+        if sizes and op not in timeline.scopes
+    ]
+    if wild:
+        yield message(wild, UNPLACED_SCRATCH)

@@ -118,6 +118,22 @@ def _check_scales(op: Op, result: Tensor, wanted: Box, cut: Sequence[int]) -> No
             raise NotTileableError(
                 f"{op.label} has a depth multiplier of {times}: channels are cut at its multiples"
             )
+    if op.kind == "FULLY_CONNECTED" and _loses_channels(op, wanted):
+        raise NotTileableError(
+            f"{op.label} is quantised per channel, and one channel by itself would be scaled as if "
+            "it were not, which rounds otherwise: tiles have two channels at least"
+        )
+
+
+def _loses_channels(op: Op, wanted: Box) -> bool:
+    """Whether a part of a FULLY_CONNECTED that is quantised per channel would no longer be so: TFLM
+    goes by the number of scales (micro/kernels/fully_connected_common.cc:76 of tflite-micro
+    90b983c). It multiplies two scales as floats where one stands for all channels
+    (lite/kernels/kernel_util.cc:334), and as doubles where each has its own
+    (fully_connected_common.cc:126)."""
+    filters = op.inputs[1]
+    low, high = wanted[-1]
+    return filters is not None and filters.quantization.is_per_channel and high - low == 1
 
 
 def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
