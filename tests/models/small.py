@@ -40,12 +40,13 @@ class Chain:
             self.x, self.shape = y, shape
         return y
 
-    def pool(self, of: int | None = None) -> int:
-        """A 2x2 VALID pool with stride 2."""
+    def pool(self, of: int | None = None, size: int = 2) -> int:
+        """A VALID pool of size x size, with that stride."""
         batch, height, width, channels = self.shape
-        shape = (batch, height // 2, width // 2, channels)
+        shape = (batch, height // size, width // size, channels)
         y = self.tensor(shape)
-        fields = {"strideH": 2, "strideW": 2, "filterHeight": 2, "filterWidth": 2, "padding": 1}
+        names = ("strideH", "strideW", "filterHeight", "filterWidth")
+        fields = {**dict.fromkeys(names, size), "padding": 1}
         source = self.x if of is None else of
         self.graph.op("MAX_POOL_2D", [source], [y], "Pool2DOptions", version=2, **fields)
         if of is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,19 @@ def test_searches_lower_the_arena(cnn, method):
     rising = [t.bytes for t in found.front]
     assert rising == sorted(rising)
     assert all(a.slowdown > b.slowdown for a, b in itertools.pairwise(found.front))
+
+
+def test_tiles_that_save_more_than_they_repeat_are_free():
+    """A pool leaves seven of 39 rows unread: tiles do not compute them, and repeat two."""
+    chain = Chain((1, 39, 16, 8))
+    for channels in (16, 32):
+        chain.conv(channels, 3)
+    chain.pool(size=8)
+    chain.conv(8, 1)
+    data, without = chain.finish(), replace(SMALL, estimate_slack=0.0)
+    assert not search(data, max_slowdown=1.0, search_budget=without).best.regions
+    best = search(data, max_slowdown=1.0).best
+    assert best.regions and best.slowdown < 0.9 and best.arena < 14_000
 
 
 @pytest.mark.slow

@@ -67,7 +67,8 @@ class SegmentSearch:
         self._models.add([Candidate((), False, self._order, Effort.CLIMB)])
         untiled = self._untiled = self._models.untiled
         most = int(options.max_slowdown * self._models.original_instructions)
-        self._allowed_instructions = most - untiled.instructions
+        slack = int(budget.estimate_slack * untiled.instructions)
+        self._allowed_instructions = max(most - untiled.instructions, slack)
         limits = IntervalLimits(
             self._order, untiled.arena, untiled.tail, self._allowed_instructions
         )
