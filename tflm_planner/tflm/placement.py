@@ -86,12 +86,11 @@ def _variable_request(tensor: Tensor, timeline: Timeline, offset: int) -> Reques
     return Request(align_up(tensor.nbytes), UNUSED, max(ends, default=UNUSED), offset)
 
 
-def variables_without_memory(
-    model: Model, offsets: Mapping[Tensor, int]
-) -> Iterator[str]:
-    """The variables to which TFLM gives no memory with a plan (tensor -> bytes), in words. It looks a variable up by its number in its own sub-graph, in a list
-    that begins with the tensors of the first one: if that entry is planned, it takes the variable
-    for planned, too. Source: micro_allocator.cc, AllocateVariables."""
+def variables_without_memory(model: Model, offsets: Mapping[Tensor, int]) -> Iterator[str]:
+    """The variables to which TFLM gives no memory with a plan (tensor -> bytes), in words. It looks
+    a variable up by its number in its own sub-graph, in a list that begins with the tensors of the
+    first one: if that entry is planned, it takes the variable for planned, too. Source:
+    micro_allocator.cc, AllocateVariables."""
     listed = list(model.tensors())
     for graph in model.graphs:
         for taken_for, tensor in zip(listed, graph.tensors, strict=False):
