@@ -72,7 +72,10 @@ OFF: dict[str, dict[str, Any]] = {
     "anticipating_operators": {"no second search": NEVER},
 }  # fmt: skip
 """Field -> what it is called -> the value that turns a step off, or a rule."""
-LETTERS = {"ds_cnn": "S", "squeezenet_11": "Q", "mcunet_in3_176": "U"}
+LETTERS = {
+    "ds_cnn": "S", "squeezenet_11": "Q", "mcunet_in3_176": "U", "mobilenet_v2_035_144": "L",
+    "mobilenet_v2_100_224": "G",
+}  # fmt: skip
 """Network -> its letter, where that is not the first of its name."""
 NOT_SHOWN = frozenset({"jobs_before_processes", "child_poll_seconds", "same_firmware_time_share"})
 """Fields that change nothing in one process without a time limit."""
