@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -61,9 +60,11 @@ LOADERS = {"LiteRT": load_litert, "TFLM": load_tflm}
 
 
 def allocation(interpreter: Any) -> dict[str, int]:
-    """Head and tail as the recording allocator prints them, on the C side's standard error."""
+    """Head and tail as the recording allocator prints them, on the C side's standard error. What
+    it prints goes to memory: a child that is killed would leave a temporary file. (The wheel of
+    TFLM exists for Linux alone, which has such files in memory.)"""
     saved = os.dup(2)
-    with tempfile.TemporaryFile() as sink:
+    with os.fdopen(os.memfd_create("allocations"), "w+b") as sink:
         os.dup2(sink.fileno(), 2)
         try:
             interpreter.print_allocations()
