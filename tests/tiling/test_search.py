@@ -41,10 +41,20 @@ def test_tiles_that_save_more_than_they_repeat_are_free():
         chain.conv(channels, 3)
     chain.pool(size=8)
     chain.conv(8, 1)
-    data, without = chain.finish(), replace(SMALL, estimate_slack=0.0)
+    data, without = chain.finish(), replace(SMALL, slowdown_slack=0.0)
     assert not search(data, max_slowdown=1.0, search_budget=without).best.regions
     best = search(data, max_slowdown=1.0).best
-    assert best.regions and best.slowdown < 0.9 and best.arena < 14_000
+    assert best.regions and best.slowdown < 0.96 and best.arena < 14_000
+
+
+@pytest.mark.slow
+def test_what_tiles_add_and_other_spellings_save_is_free_too(cnn):
+    """Two operators in three tiles take 0.04 % more instructions than before; where others are
+    spelled otherwise too, 0.01 % fewer, in a plan with fewer copies."""
+    without = replace(SMALL, free_parts_work=0)
+    assert search(cnn, max_slowdown=1.0, search_budget=without).best.arena > 90_000
+    best = search(cnn, max_slowdown=1.0, search_budget=replace(SMALL, free_parts_work=8_000)).best
+    assert best.arena <= 80_632 and best.slowdown < 1 and best.respell is not None
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.promising_segmentations import PromisingSegmentations
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
-from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter
+from tflm_planner.tiling.segmentation import InTiles, Segment, Segmentation, Segmenter
 from tflm_planner.tiling.segments import TILE_ORDERS
 from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
 from tflm_planner.tiling.trials import trials_of
@@ -67,7 +67,7 @@ class SegmentSearch:
         self._models.add([Candidate((), False, self._order, Effort.CLIMB)])
         untiled = self._untiled = self._models.untiled
         most = int(options.max_slowdown * self._models.original_instructions)
-        slack = int(budget.estimate_slack * untiled.instructions)
+        slack = int(budget.slowdown_slack * untiled.instructions)
         self._allowed_instructions = max(most - untiled.instructions, slack)
         limits = IntervalLimits(
             self._order, untiled.arena, untiled.tail, self._allowed_instructions
@@ -123,6 +123,7 @@ class SegmentSearch:
             )
             self._evaluate_backward_tiles(mode)
             self._evaluate_patches(mode)
+            self._evaluate_free_parts(mode)
             if not all(mode.bind_views for mode in modes):
                 self._retry_with_unbound_views()
             if mode == modes[0]:
@@ -239,6 +240,23 @@ class SegmentSearch:
                 chosen.append(candidate)
         self._models.add(chosen)
 
+    def _evaluate_free_parts(self, mode: _Mode) -> None:
+        """Where next to no instruction is allowed: tile each part of the model by itself, in few
+        parts first, with operators spelled otherwise in the same step. What the tiles repeat, those
+        may save, in the one plan or the other, and no estimate knows that."""
+        nearly = 1 + self._budget.slowdown_slack
+        if mode.loops or self._options.max_slowdown >= nearly:
+            return
+        most = int(nearly * self._models.original_instructions)
+        work_left, chosen = self._budget.free_parts_work, list[Candidate]()
+        for segment in sorted(self._intervals.tiled_segments(mode.bind_views), key=_by_parts):
+            alone = self._segments.candidate_of([segment], mode.bind_views)
+            work_left -= self._models.work_of(alone)
+            if work_left < 0:
+                break
+            chosen.append(replace(alone, respell=most, tile_order=TILE_ORDERS[-1]))
+        self._models.add_changed(chosen)
+
     def _retry_with_unbound_views(self) -> None:
         """Evaluate the best models that have bound views with unbound views too: a plan may turn
         out to need no copy, so that they need no new operator either."""
@@ -264,3 +282,9 @@ class SegmentSearch:
             self._tell(on_progress, f"{hotspots.evaluated} hotspots tried")
             if stop.is_due:
                 return
+
+
+def _by_parts(segment: Segment) -> tuple[int, int]:
+    """Sorts segments by their parts, then by the bytes that an estimate promises."""
+    form = segment.key.form
+    return (form.split.parts if isinstance(form, InTiles) else 0), segment.head + segment.tail
