@@ -79,7 +79,7 @@ def _no_room() -> None:
 
 @LINUX
 @pytest.mark.parametrize("options", [["--no-verify"], ["--inputs", "2"]])
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.mostly_long(short=1)
 def test_a_full_disk(model: Path, tmp_path: Path, options: list[str]) -> None:
     """No file may grow beyond 400 bytes: the output, and what the runtimes read, do not fit."""
     out = tmp_path / "out.tflite"

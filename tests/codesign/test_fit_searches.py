@@ -137,12 +137,12 @@ def test_only_what_nearly_fits_is_searched_as_its_command_does(run, tmp_path: Pa
     assert document["after"]["file_bytes"] == tiles.best.file_bytes
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_is_found_with_any_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     def document(workers: int) -> str:
         monkeypatch.setattr(outcomes, "TilePermission", partial(TilePermission, workers=workers))
         limits = limits_of(NANO, 38_000, 1.1, 1)
-        found = fit("resnet8", variants_of("resnet8", Grid((24, 32), (0.5, 1.0))), limits, silent)
+        found = fit("resnet8", variants_of("resnet8", Grid((24, 32), (1.0,))), limits, silent)
         assert any(not figure.quick for figure in found.figures if figure.kind == "tiles")
         files = [(f.variant.name, f.kind, f.arena, f.file_bytes, f.slowdown) for f in found.figures]
         return json.dumps([fits_to_json(found, None), files])

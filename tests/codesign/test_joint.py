@@ -157,6 +157,7 @@ def test_spaces_whose_weights_no_super_network_can_share_are_refused(
     SearchSpace(1, 10, 4, (StageShape(8, 1), StageShape(8, 2)), (16,))
 
 
+@pytest.mark.long
 def test_tiles_keep_to_the_other_limits() -> None:
     chain = LARGER.decode(LARGER.largest).chain()
     instructions = latency_of(read_model(build(chain)), TARGET).instructions
@@ -284,7 +285,7 @@ class Killing(ClusterEngine):
 @pytest.mark.slow
 def test_a_search_is_the_same_on_a_cluster_whose_worker_is_killed() -> None:
     pytest.importorskip("distributed")
-    short = replace(OPTIONS, drawn=32, batch=16)
+    short = replace(OPTIONS, drawn=12, batch=6)
     with two_dask_workers() as dask:
         dask.wait_until_both_work()
         victim = dask.workers[0]

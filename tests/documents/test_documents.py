@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from _pytest.mark import ParameterSet
 
 from tests.command import Run
 from tests.conftest import PUBLISHED, ROOT, SHARED
@@ -35,8 +36,10 @@ def model_named(name: str) -> Path:
     pytest.skip(f"{name} is not here")
 
 
-def all_examples() -> list[Example]:
-    return [example for path in dict.fromkeys(DOCUMENTS) for example in examples(path)]
+def all_examples() -> list[ParameterSet]:
+    """The commands of the documents with what they print; those that write a report are long."""
+    found = [example for path in dict.fromkeys(DOCUMENTS) for example in examples(path)]
+    return [pytest.param(e, marks=pytest.mark.long if "--report" in e.words else ()) for e in found]
 
 
 @pytest.mark.slow

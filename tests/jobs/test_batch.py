@@ -222,7 +222,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 
 @posix_only
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_keeps_what_is_done(models: Path, run, tmp_path: Path) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
     arguments = (*(models / f"{n}.tflite" for n in ("damaged", "rows", "cnn")), "--workers", 1)

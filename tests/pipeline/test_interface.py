@@ -70,7 +70,7 @@ def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
     options = ["--ops", "SLICE", "--max-slowdown", "1.05", "--no-verify", "-q"]
     source = tmp_path / "in.tflite"
-    source.write_bytes(narrow_rows())
+    source.write_bytes(narrow_rows(16))
     subprocess.run([*command, str(source), str(out), *options], check=True, cwd=ROOT)
     tile = tp.Tile(max_slowdown=1.05, operators=["slice"])
     assert tp.plan(source, tile=tile, verify=False).data == out.read_bytes()
@@ -155,9 +155,9 @@ def test_whatever_acts_as_a_number_or_a_path_is_taken() -> None:
     assert planned.report.fits
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_firmware_permits_operators_unless_they_are_named() -> None:
-    source = narrow_rows()
+    source = narrow_rows(16)
     by_word = tp.plan(source, firmware="more-ops", verify=False)
     by_tile = tp.plan(source, tile=tp.Tile(operators="all"), verify=False)
     own = tp.plan(source, firmware="more-ops", tile=tp.Tile(operators="own"), verify=False)

@@ -56,7 +56,7 @@ def planned(tmp_path=None, arena_limit=None, **permission) -> api.PlanResult:
     """A model in tiles of its own operators, proved by whatever the proof is."""
     tiles = api.TilePermission(max_slowdown=1.3, workers=1, search_budget=SMALL, **permission)
     options = api.PlanOptions(tiles=tiles, given_arena_limit=arena_limit)
-    return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
+    return api.plan(narrow_rows(48), tmp_path and tmp_path / "out.tflite", options)
 
 
 def fails_for(monkeypatch, data: bytes, fault: Exception) -> None:
@@ -110,7 +110,7 @@ def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch
     found = planned(tmp_path, **permission)
     (note,) = refusals(found)
     assert "byte 7 of 'out'" in note and "please report" in note
-    assert ("operators 0-1 in 15 parts" in note) is dialect
+    assert ("operators 0-1 in 6 parts" in note) is dialect
     assert arena(best) < arena(found) < found.report.before.arena.arena
     assert len(runtimes.files) == 2 and found.report.verified
     written = (tmp_path / "out.tflite").read_bytes()
@@ -127,7 +127,7 @@ def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
     assert len(refusals(found)) == MOST_REFUSED == len(set(runtimes.files)) - 1
     assert any("none that stood the proof lowers" in n for n in found.report.notes)
     FakeRuntimes(monkeypatch, 0)
-    plain = api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions()))
+    plain = api.plan(narrow_rows(48), options=api.PlanOptions(api.MemoryOptions()))
     assert arena(found) == arena(plain) and found.report.verified
 
 
@@ -136,7 +136,7 @@ def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
 def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
     """Estimates promised less than the file that was made needs."""
     FakeRuntimes(monkeypatch, 0)
-    plain = arena(api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions())))
+    plain = arena(api.plan(narrow_rows(48), options=api.PlanOptions(api.MemoryOptions())))
     make = tiling_job.plan_tiling
 
     def larger(*arguments: Any):

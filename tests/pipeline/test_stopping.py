@@ -30,6 +30,7 @@ PROGRAM = (
     "from tflm_planner.cli.app import main; main()"
 )
 """As a shell starts it: whoever runs tests in the background has some signals ignored."""
+LONG = pytest.mark.long
 ACKNOWLEDGED, ASKED = "stopping: keeping the best so far", "press Ctrl-C again"
 
 
@@ -40,7 +41,7 @@ def tiled(budget: SearchBudget = DEFAULT_BUDGET, **more: object) -> api.PlanOpti
 
 @pytest.mark.slow
 def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = short_search(300)
+    small = short_search(60)
     wanted = api.plan(CNN, options=tiled(small)).data
     hours = itertools.count(0, 3600)
     for clock in ("monotonic", "perf_counter", "time", "process_time"):
@@ -218,10 +219,16 @@ posix_only = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 
 @needs_tflm
 @posix_only
-@pytest.mark.parametrize("moment", ["ordering", "estimating", "planned with care", "packing"])
-@pytest.mark.parametrize("everyone", [True, False])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "ordering",
+        "estimating",
+        *(pytest.param(m, marks=LONG) for m in ("planned with care", "packing")),
+    ],
+)
+@pytest.mark.parametrize("everyone", [True, pytest.param(False, marks=LONG)])
 @pytest.mark.slow
-@pytest.mark.mostly_long(short=3)
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: bool) -> None:
     page = tmp_path / "page.html"
     run = Run(

@@ -65,7 +65,7 @@ def test_estimates_know_what_is_computed_once(parts):
 
 
 @needs_tflm
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_search_tiles_attention_so_that_no_scores_are_kept():
     data = attention(ROWS, HEADS, DEPTH, layers=2)
     tiles = api.TilePermission(

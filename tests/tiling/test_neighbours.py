@@ -175,7 +175,7 @@ def test_without_loops_tiles_alone_are_changed():
     assert looked_around(band(0, 2, 2), band(0, 2, 3)) == (True, False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_best_for_a_cortex_m4_does_not_beat_the_search_for_a_cortex_m55():
     """There loops are dear: tiles lead, and the tiling of the M4 (a loop, then tiles), which comes
     to 32,160 bytes here, is three changes away from the best model with a loop."""

@@ -61,6 +61,7 @@ def test_a_pick_that_the_firmware_lacks_is_a_new_operator() -> None:
 
 
 @pytest.mark.usefixtures("four_cores")
+@pytest.mark.long
 def test_the_same_whatever_the_number_of_processes() -> None:
     data = begins_a_stage(pooled=True)
     one, four = (

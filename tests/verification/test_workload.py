@@ -121,7 +121,7 @@ def test_turns_are_those_of_the_proof(seed: int) -> None:
     assert sum(times * len(graph.ops) for graph, times in runs.times.items()) == seen["runs"]
 
 
-@pytest.mark.slow
+@pytest.mark.mostly_long(short=1)
 @pytest.mark.parametrize(
     "data",
     [counting(10**9), changing("MUL", limit=10, step=1), changing("SUB", limit=10)],
