@@ -21,7 +21,8 @@ from tflm_planner.model.flatbuffer import build
 from tflm_planner.model.flatbuffer.layout import places_of
 from tflm_planner.model.flatbuffer.learnt import generated, layout_of
 from tflm_planner.model.flatbuffer.read import read_flatbuffer
-from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.model.serde import COMPRESSION_METADATA, read_model, write_model
+from tflm_planner.support.errors import ModelError
 
 # Where the data of large models lie is layout, not content.
 LAYOUT = {"offset", "size", "largeCustomOptionsOffset", "largeCustomOptionsSize"}
@@ -121,6 +122,19 @@ def test_second_reader_agrees(cnn):
         ]
 
     assert seen(cnn) == seen(write_model(read_model(cnn)))
+
+
+@pytest.mark.parametrize("to_look_at", [True, False])
+def test_compressed_weights_are_refused_in_words(cnn: bytes, *, to_look_at: bool) -> None:
+    """They are shorter than their tensors: without this the file would be called damaged."""
+    model = read_model(cnn)
+    weights = max((t for t in model.main.tensors if t.is_constant), key=lambda t: t.nbytes)
+    weights.buffer.data = np.zeros(8, np.uint8)
+    with pytest.raises(ModelError, match="its buffer holds 8"):
+        read_model(write_model(model), to_look_at=to_look_at)
+    add_metadata(model, COMPRESSION_METADATA, np.zeros(16, np.uint8))
+    with pytest.raises(ModelError, match="plan the model as it was before"):
+        read_model(write_model(model), to_look_at=to_look_at)
 
 
 def test_equal_scalars_of_different_width_are_not_shared():

@@ -33,6 +33,9 @@ from tflm_planner.model.quantization import NOT_QUANTIZED, Quantization
 from tflm_planner.support.errors import ModelError
 
 T = TypeVar("T")
+COMPRESSION_METADATA = "COMPRESSION_METADATA"
+"""The name of the tables by which TFLM decompresses weights, if it is built for that. Source:
+tensorflow/lite/micro/compression.h:30 of tflite-micro 90b983c."""
 
 
 def read_model(data: bytes, *, dialect: bool = False, to_look_at: bool = False) -> Model:
@@ -91,6 +94,16 @@ def _read_quantization(raw: Any) -> Quantization:
     return quantization
 
 
+def _refuse_compressed(metadata: Sequence[Metadata]) -> None:
+    """Raises ModelError for a model whose weights TFLM decompresses: its tables name tensors by
+    their numbers, which change, and the arena needs room to decompress into."""
+    if any(entry.name == COMPRESSION_METADATA for entry in metadata):
+        raise ModelError(
+            f"the model's weights are compressed for TFLM ({COMPRESSION_METADATA}), which this "
+            "tool does not read; plan the model as it was before that"
+        )
+
+
 class _Reader:
     def __init__(self, data: bytes, layouts: Layouts) -> None:
         self._data, self._layouts = data, layouts
@@ -103,9 +116,10 @@ class _Reader:
         self._graphs = [
             Graph(_text(g.name), [], [], [], [], g) for g in _read_vector(raw.subgraphs)
         ]
+        metadata = [self._metadata(m) for m in _read_vector(raw.metadata)]
+        _refuse_compressed(metadata)
         for graph in self._graphs:
             self._fill(graph)
-        metadata = [self._metadata(m) for m in _read_vector(raw.metadata)]
         legacy = [
             _at(self._buffers, i, "metadata_buffer") for i in _read_vector(raw.metadataBuffer)
         ]

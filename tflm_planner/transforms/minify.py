@@ -38,7 +38,6 @@ READ_METADATA = frozenset(
     {
         PLAN_METADATA,
         POOL_METADATA,
-        "COMPRESSION_METADATA",  # TFLM: tables of compressed tensors
         "model_control_dependencies",  # LiteRT: what must run before what
         "reduced_precision_support",  # LiteRT: whether float16 will do
     }
