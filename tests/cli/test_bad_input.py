@@ -317,6 +317,7 @@ class _Shared(flatbuffers.Builder):
 
 @pytest.mark.parametrize("what", ["name", "shape", "operands"])
 @pytest.mark.slow
+@pytest.mark.mostly_long(short=1)
 def test_one_long_vector_shared_by_thousands(what: str) -> None:
     """Some hundred kilobytes that would be gigabytes once every table has its own copy."""
     net, graph, x = start()

@@ -142,7 +142,7 @@ def test_a_file_may_be_called_like_a_verb_almost(model: Path, capsys) -> None:
     assert "no such file" in Run(["below/inspec", "out"], capsys).refused(2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_does_something_is_taken(model: Path, capsys) -> None:
     fine = [
         ["--ops", "+pad,SLICE", "--max-slowdown", "1.2", "--workers", "1"],

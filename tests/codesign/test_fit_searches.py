@@ -67,7 +67,7 @@ def test_streamed_figures_are_those_of_the_command(
     assert figures.floor(outcome.variant, "rows streamed") <= outcome.arena
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_are_streamed_where_nothing_else_fits() -> None:
     variants = variants_of("mobilenet_v1", Grid((48, 64), (0.25,), classes=2))
     *_, lean, rows = fit("v1", variants, limits_of(NANO, 20_000, None, 0), silent).rungs

@@ -52,7 +52,7 @@ def trained_on(framework: str) -> list:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("framework", ["tensorflow", "torch"])
 def test_training_is_the_same_each_time(framework: str) -> None:
     if find_spec(framework) is None:

@@ -201,7 +201,7 @@ def judging(store: ResultStore | None = None, workers: int = 1) -> Judge:
     return Judge(SPACE, LIMITS, engine, store)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_evolution_finds_more_than_chance() -> None:
     lines: list[str] = []
     evolved = search(judging(), value, OPTIONS, lines.append)
@@ -339,7 +339,7 @@ def test_members_are_parts_of_the_largest() -> None:
 
 
 @needs_framework
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_super_network_learns() -> None:
     pytest.importorskip("sklearn")
     from tflm_planner.codesign.training.data import load_data

@@ -28,6 +28,7 @@ def permitted(**more: object) -> TilingOptions:
 
 
 @pytest.mark.parametrize("seed", (0, 1, 5, 6, 20, 24))
+@pytest.mark.mostly_long(short=3)
 def test_never_worse_than_any_way_alone(seed):
     """Order, plan and overlaps alone; tiles of the firmware's own operators; tiles with more
     operators; loops without tiles' operators; the published beam search."""

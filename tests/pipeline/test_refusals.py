@@ -122,6 +122,7 @@ def test_without_a_cause_only_so_many_of_one_region_are_tried() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.mostly_long(short=1)
 @pytest.mark.parametrize("strip", ["nothing", "unread by TFLM"])
 def test_the_proof_s_cause_ends_the_tilings_that_share_it(
     monkeypatch: pytest.MonkeyPatch, strip: Stripping

@@ -44,7 +44,7 @@ def moved_types(data: bytes) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 @pytest.mark.slow
-@pytest.mark.mostly_long(short=4)
+@pytest.mark.mostly_long(short=2)
 def test_the_search_finds_tiles_that_stand_the_proof(name: str) -> None:
     """None is thrown away for a type that a kernel lacks: as much is saved as without uint8."""
     saved = {}
