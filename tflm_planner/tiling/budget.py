@@ -122,7 +122,7 @@ class SearchBudget:
     """Where fewer instructions are allowed than `slowdown_slack` adds: work of models with one part
     tiled and spelled otherwise at once. 0 or 3,000: with not one instruction more allowed cnn_int8
     own keeps 91,180 B, where 80,632 are faster; 6,000 or 24,000: as with 8,000. Ten other networks
-    keep their bytes, own and all, in up to 3.9 times the evaluations (docs/search-measured.md)."""
+    keep their bytes own, six all, in up to 3.9 times the evaluations (docs/search-measured.md)."""
     instruction_steps: int = 200
     """Number of steps in which the dynamic program counts the permitted instructions: half a per
     cent each. Halved: no change (main)."""
