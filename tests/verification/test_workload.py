@@ -121,6 +121,7 @@ def test_turns_are_those_of_the_proof(seed: int) -> None:
     assert sum(times * len(graph.ops) for graph, times in runs.times.items()) == seen["runs"]
 
 
+@pytest.mark.slow
 @pytest.mark.mostly_long(short=1)
 @pytest.mark.parametrize(
     "data",

@@ -114,15 +114,11 @@ class SearchBudget:
 
     slowdown_slack: float = 0.005
     """Where fewer instructions are allowed, parts of a model are looked at that by an estimate cost
-    this share of its instructions: what tiles repeat, other kernels may save. With 0, and not one
-    instruction more allowed, issue_2513 keeps 349,048 B, where tiles of 52,768 (own) and 36,592 B
-    are faster; vww and mobilenet_v1_025_96 the same bytes in half the seconds. 0.02 and 0.1: the
-    same bytes on these, cnn_int8, resnet_q and mobilenet_v2_035_96."""
+    this share of them. With 0 and no instruction more allowed issue_2513 keeps 349,048 B, where
+    52,768 (own) and 36,592 B are faster; 0.02 and 0.1: as with 0.005 on six networks."""
     free_parts_work: int = 8_000
-    """Where fewer instructions are allowed than `slowdown_slack` adds: work of models with one part
-    tiled and spelled otherwise at once. 0 or 3,000: with not one instruction more allowed cnn_int8
-    own keeps 91,180 B, where 80,632 are faster; 6,000 or 24,000: as with 8,000. Ten other networks
-    keep their bytes own, six all, in up to 3.9 times the evaluations (docs/search-measured.md)."""
+    """The same: work of models with one part tiled and spelled otherwise at once. 0 or 3,000:
+    cnn_int8 own keeps 91,180 B, where 80,632 are faster; 6,000 or 24,000: as with 8,000."""
     instruction_steps: int = 200
     """Number of steps in which the dynamic program counts the permitted instructions: half a per
     cent each. Halved: no change (main)."""
