@@ -27,13 +27,14 @@ from tflm_planner.support.defaults import SLOWDOWN
 from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
-from tflm_planner.tiling.budget import SearchBudget, WorkBudget
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.tilings import Tiling, TilingResult
+from tflm_planner.tiling.work import WorkBudget
 from tflm_planner.transforms.schedules import Effort
 
 COUNTED = (

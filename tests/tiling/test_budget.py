@@ -10,7 +10,8 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from tflm_planner.tiling import budget
-from tflm_planner.tiling.budget import EarlyStop, SearchBudget, WorkBudget
+from tflm_planner.tiling.budget import SearchBudget
+from tflm_planner.tiling.work import EarlyStop, WorkBudget
 
 
 def test_every_constant_gives_its_reason():

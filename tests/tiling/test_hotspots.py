@@ -24,7 +24,6 @@ from tflm_planner.pipeline.planning.tiled_file import plan_tiling
 from tflm_planner.support.errors import ForbiddenOperatorsError
 from tflm_planner.support.progress import silent
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -46,6 +45,7 @@ from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import Tiling
+from tflm_planner.tiling.work import WorkBudget
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.transforms.tile.windows import Sliding, window_forms

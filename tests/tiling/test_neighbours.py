@@ -15,7 +15,7 @@ from tests.models.small import narrow_rows
 from tests.tiling.small_searches import options
 from tflm_planner.ops.window import ROWS
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget, WorkBudget
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
@@ -29,6 +29,7 @@ from tflm_planner.tiling.moves.neighbours import (
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import Region, Tiling
+from tflm_planner.tiling.work import WorkBudget
 from tflm_planner.transforms.row_loop import LOOP_BORDERS, LoopedRegion
 from tflm_planner.transforms.tile.box_plan import Split
 from tflm_planner.transforms.tile.tile import TiledRegion, band

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from tests.tiling.small_searches import options, repeated
-from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.promising_segmentations import PromisingSegmentations
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import InTiles, Segment, Segmenter, SegmentKey
+from tflm_planner.tiling.work import WorkBudget
 from tflm_planner.transforms.tile.box_plan import Split
 
 

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from tflm_planner.support.progress import Progress
 from tflm_planner.tflm.liveness import no_input_overlaps
-from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.freest_spellings import FreestOverlaps
 from tflm_planner.tiling.model_evaluations import UNTILED, ModelEvaluations
@@ -24,6 +23,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_search import SegmentSearch
 from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
+from tflm_planner.tiling.work import WorkBudget
 
 
 def promises_more(found: TilingResult, options: TilingOptions, workers: Workers) -> bool:

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tflm_planner.tiling.budget import WorkBudget
 from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, if_permitted, tiling_of
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
 from tflm_planner.tiling.tilings import Tiling, pareto_fronts
+from tflm_planner.tiling.work import WorkBudget
 from tflm_planner.transforms.schedules import Effort
 
 UNTILED = EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 
-from tflm_planner.tiling.budget import EarlyStop
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import (
@@ -28,6 +27,7 @@ from tflm_planner.tiling.moves.neighbours import (
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS
 from tflm_planner.tiling.tilings import Region, mean_bytes
+from tflm_planner.tiling.work import EarlyStop
 from tflm_planner.transforms.schedules import Effort
 
 

@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tflm_planner.support.progress import Progress, silent
-from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.loops import allows_loops
 from tflm_planner.tiling.evaluate.candidate import Candidate
@@ -38,6 +37,7 @@ from tflm_planner.tiling.segmentation import InTiles, Segment, Segmentation, Seg
 from tflm_planner.tiling.segments import TILE_ORDERS
 from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
 from tflm_planner.tiling.trials import trials_of
+from tflm_planner.tiling.work import EarlyStop, WorkBudget
 from tflm_planner.transforms.schedules import Effort
 
 
