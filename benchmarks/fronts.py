@@ -42,6 +42,7 @@ COUNTED = (
     "unbound_retries", "neighboured_models", "climbs_among_loops", "spelled_models",
     "spelled_fully", "front_work",
     "front_batches_without_gain", "resizing_work", "finalists", "careful_work",
+    "gap_work", "gap_batches_without_gain",
     "segmentations_without_gain",
     "attempts_without_gain",
     "hotspots_of_cap", "hotspot_orders", "hotspot_work",

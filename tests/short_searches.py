@@ -12,6 +12,7 @@ def short_search(work: int, **more: int) -> SearchBudget:
         "same_firmware_work": work,
         "neighboured_models": 1,
         "front_work": work // 2,
+        "gap_work": work // 8,
         "careful_work": work // 4,
         "finalists": 2,
         "spelled_models": 8,

@@ -231,6 +231,15 @@ class SearchBudget:
     models of up to 600 operators: darts all +2.4 %, densenet121 all +0.9 %, the same bytes on vww,
     resnet_q, mnv2, FBNet-A, ResNet50 and cnn_int8; 70 s instead of 71 on vww, resnet_q, mnv2 and
     FBNet-A together."""
+    gap_work: int = 24_000
+    """Work of closing gaps of the front, at the end."""
+    gap_batch: int = 18
+    """How many models with one region changed are evaluated before several regions are changed at
+    once."""
+    gap_batches_without_gain: int = 1
+    """Number of such batches without gain that end the step."""
+    gap_least_gain: int = 100
+    """A gain of the front is at least 1/100 of its bytes."""
 
     # --- models searched again, as if operators were spelled in their freest way ---
 

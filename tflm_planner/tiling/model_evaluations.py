@@ -9,7 +9,7 @@ know where candidates come from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -140,8 +140,21 @@ class ModelEvaluations:
     def peak_of(self, candidate: Candidate) -> int | None:
         """The operator of the untiled model at the peak of memory of a candidate; None if it was
         not evaluated."""
+        return next((tiling.bottleneck for tiling in self._known(candidate)), None)
+
+    def figures_of(self, candidate: Candidate) -> Tiling | None:
+        """The best tiling of a candidate and its variants, as far as they were evaluated; None if
+        there is none."""
+        return min(self._known(candidate), key=lambda tiling: tiling.rank, default=None)
+
+    def _known(self, candidate: Candidate) -> Iterator[Tiling]:
+        """The tilings of a candidate, then of its variants."""
         known = (self._tilings.get(c) for c in (candidate, *self._variants(candidate)))
-        return next((tiling.bottleneck for tiling in known if tiling is not None), None)
+        return filter(None, known)
+
+    def beat(self, size: int, slowdown: float) -> bool:
+        """Whether a tiling is as small as `size` bytes and as fast."""
+        return any(t.bytes <= size and t.slowdown <= slowdown for t in self.tilings)
 
     def work_of(self, candidate: Candidate) -> int:
         """Operators that an evaluation of a candidate plans."""

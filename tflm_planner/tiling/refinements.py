@@ -4,6 +4,7 @@
     neighbours    one region of a model changed, left out, or joined with the next
     sizes         the parts of the smallest model made more, fewer, or uneven
     care          the best few models planned again with more effort
+    gaps          where the front has the widest gap, several regions changed at once
 
 This module must not know how the models were found.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 
 from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.front_gaps import FrontGaps
 from tflm_planner.tiling.model_evaluations import EvaluatedCandidate, ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import (
     FASTER,
@@ -50,6 +52,7 @@ class Refinements:
         yield self.refine_pareto_front, "what is faster and larger changed too"
         yield self.resize_parts, "parts of the smallest resized"
         yield self.plan_with_care, "the best planned with care"
+        yield self.close_gaps, "what lies between the offered ones tried"
 
     def evaluate_spellings(self) -> None:
         """Try other spellings within the remaining instructions: in the best models with full
@@ -197,6 +200,28 @@ class Refinements:
                 work_left -= len(TILE_ORDERS) * self.models.work_of(candidate)
                 chosen.append(replace(candidate, effort=Effort.CAREFUL))
         self.models.add(chosen)
+
+    def close_gaps(self) -> None:
+        """Change one region at a time in the models beside the widest gaps of the front; then, in
+        each of them, all those regions at once whose changes together promise to join the front.
+        Nothing comes after this step, so that it can only add to what is offered."""
+        budget = self.options.search_budget
+        gaps = FrontGaps(self.models, self._affordable_changes)
+        stop = EarlyStop(budget.gap_batches_without_gain, self._mean_bytes(), budget.gap_least_gain)
+        work_left = budget.gap_work
+        while work_left > 0 and not stop.is_due:
+            batch = [*islice(gaps.untried(), budget.gap_batch)]
+            if not batch:
+                return
+            while batch and work_left > 0:
+                self.models.add_changed(batch)
+                work_left -= sum(map(self.models.work_of, batch))
+                batch = [c for c in gaps.combined() if not self._is_too_large(c)][: budget.batch]
+            stop.record(self._mean_bytes())
+
+    def _affordable_changes(self, candidate: Candidate) -> Iterator[Candidate]:
+        """The changes of a candidate that do not make it too large."""
+        return (c for c in self._changed(candidate) if not self._is_too_large(c))
 
     def _faster_models(self) -> list[EvaluatedCandidate]:
         """The models above the arena limit that are faster than the best model; none without a
