@@ -105,7 +105,7 @@ def gaps_of(known: dict[Candidate, Tiling], changes: dict[Candidate, list[Candid
     [((110, 1.08), MIDDLE), ((190, 1.01), SMALLEST)],
     ids=["near-the-smallest", "near-the-fastest"],
 )
-def test_the_model_at_the_widest_gap_is_changed_first(middle, first):
+def test_the_model_at_the_widest_gap_is_changed_first(middle: tuple[int, float], first: Candidate):
     known = {SMALLEST: figures(100, 1.09), MIDDLE: figures(*middle)}
     other = MIDDLE if first is SMALLEST else SMALLEST
     changes = {SMALLEST: [FIRST, THIRD], MIDDLE: [with_regions(B2)]}

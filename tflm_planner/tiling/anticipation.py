@@ -62,6 +62,7 @@ def search_anticipating(
     refinements.evaluate_neighbours()
     refinements.resize_parts()
     refinements.plan_with_care()
+    refinements.close_gaps()
     front = pareto_fronts(models.tilings)
     return TilingResult(models.best, front, models.count, slower_front(front, models.slower), ())
 
