@@ -119,6 +119,11 @@ def test_what_was_evaluated_is_not_tried_again():
     assert [*gaps.untried()] == [THIRD]
 
 
+def test_without_a_front_there_is_nothing_to_change():
+    gaps = gaps_of({}, {})
+    assert [*gaps.untried()] == [] and gaps.combined() == []
+
+
 def test_only_what_promises_to_join_the_front_is_combined():
     changed = {replace(c, effort=Effort.CLIMB): t for c, t in CHANGED.items()}
     changes = {PLANNED: [*changed], **{c: [] for c in changed}}

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
@@ -49,8 +50,11 @@ class FrontGaps:
     def _widest_gap_first(self) -> list[Candidate]:
         """The models of the front. The fastest one's neighbour is the unchanged model."""
         front = self._models.front()
-        faster = [*(tiling for _, tiling in front[1:]), self._models.tilings[0]]
-        gaps = {model: _gap(t, n) for (model, t), n in zip(front, faster, strict=True)}
+        figures = [*(tiling for _, tiling in front), self._models.tilings[0]]
+        gaps = {
+            model: _gap(tiling, faster)
+            for (model, _), (tiling, faster) in zip(front, pairwise(figures), strict=True)
+        }
         return sorted(gaps, key=lambda model: -gaps[model])
 
     def combined(self) -> list[Candidate]:
