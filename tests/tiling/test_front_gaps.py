@@ -140,7 +140,7 @@ def test_closed_gaps_lower_the_mean_of_the_front_and_take_nothing_away():
     data = published("kws_ref_model")
     plain, closed = (
         search(data, operators=AllowedOperators.NONE, search_budget=replace(SMALL, gap_work=work))
-        for work in (0, 24_000)
+        for work in (0, 6_000)
     )
     assert mean_bytes(closed.front, 1.1) < mean_bytes(plain.front, 1.1)
     for tiling in plain.front:
