@@ -30,7 +30,7 @@ class Combination:
 
 
 @dataclass(frozen=True)
-class _Change:
+class _RegionChange:
     """Some regions of a model replaced by others. bytes: those of the changed model. saved: by how
     much its slowdown is smaller."""
 
@@ -53,7 +53,7 @@ def combinations(
     figures: those of `model`. changed: models with one change of it, and their figures.
     """
     changes = [
-        _change(model, figures, other, tiling)
+        _region_change(model, figures, other, tiling)
         for other, tiling in changed.items()
         if tiling.slowdown < figures.slowdown
     ]
@@ -69,15 +69,17 @@ def combinations(
             yield Combination(replace(model, regions=regions), largest, slowdown)
 
 
-def _change(model: Candidate, figures: Tiling, other: Candidate, tiling: Tiling) -> _Change:
+def _region_change(
+    model: Candidate, figures: Tiling, other: Candidate, tiling: Tiling
+) -> _RegionChange:
     new = tuple(region for region in other.regions if region not in model.regions)
     old = frozenset(model.regions) - frozenset(other.regions)
-    return _Change(old, new, tiling.bytes, figures.slowdown - tiling.slowdown)
+    return _RegionChange(old, new, tiling.bytes, figures.slowdown - tiling.slowdown)
 
 
-def _apart(changes: Sequence[_Change]) -> list[_Change]:
+def _apart(changes: Sequence[_RegionChange]) -> list[_RegionChange]:
     """The first change, and each later one that shares no operator with those before."""
-    chosen, operators = list[_Change](), set[int]()
+    chosen, operators = list[_RegionChange](), set[int]()
     for change in changes:
         if not operators & change.operators:
             chosen.append(change)
@@ -85,7 +87,7 @@ def _apart(changes: Sequence[_Change]) -> list[_Change]:
     return chosen
 
 
-def _changed_regions(model: Candidate, changes: Sequence[_Change]) -> tuple[Region, ...]:
+def _changed_regions(model: Candidate, changes: Sequence[_RegionChange]) -> tuple[Region, ...]:
     old = frozenset[Region]().union(*(change.old for change in changes))
     kept = (region for region in model.regions if region not in old)
     new = (region for change in changes for region in change.new)
