@@ -13,6 +13,7 @@ from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.promising_segmentations import PromisingSegmentations
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import InTiles, Segment, Segmenter, SegmentKey
+from tflm_planner.tiling.tilings import Tiling
 from tflm_planner.tiling.work import WorkBudget
 from tflm_planner.transforms.tile.box_plan import Split
 
@@ -97,12 +98,33 @@ def test_with_its_work_spent_a_search_still_offers_what_was_evaluated():
     evaluated = Segment(key(0, 2, 3), 20, 9, 0, is_evaluated=True)
     for segment in (promising, evaluated):
         segmenter.add(segment)
+    models, segments = nothing_evaluated()
+    found = PromisingSegmentations(segmenter, segments, models, segments.options, True, 1.1)
+    offered = list(found.evaluated_batches(print))
+    assert [[one.segments for one in batch] for batch in offered] == [[(evaluated,)]]
+    assert segments.count == 0
+
+
+def nothing_evaluated() -> tuple[ModelEvaluations, SegmentEvaluations]:
+    """A search of a model of equal blocks with no work to spend."""
     search_options = options()
     workers = Workers(repeated(), search_options)
     order = tuple(range(len(workers.evaluator.model.main.ops)))
     models = ModelEvaluations(workers, search_options, len(order), WorkBudget(0))
-    segments = SegmentEvaluations(workers, search_options, models, order)
-    found = PromisingSegmentations(segmenter, segments, models, search_options, True)
-    offered = list(found.evaluated_batches(print))
-    assert [[one.segments for one in batch] for batch in offered] == [[(evaluated,)]]
-    assert segments.count == 0
+    return models, SegmentEvaluations(workers, search_options, models, order)
+
+
+def test_a_smaller_model_that_is_slower_hides_no_fast_segmentation():
+    models, segments = nothing_evaluated()
+    least = models.untiled_tail
+    smaller = Tiling((), least + 30, 1.08, None, True)
+    models.tilings.append(smaller)
+    offered = {}
+    for slowdown in (1.1, 1.02):
+        segmenter = Segmenter([90, 90], 100)
+        segmenter.add(Segment(key(0, 2, 2), 60, 0, 0, is_evaluated=True))
+        found = PromisingSegmentations(
+            segmenter, segments, models, segments.options, True, slowdown
+        )
+        offered[slowdown] = [s for batch in found.evaluated_batches(print) for s in batch]
+    assert not offered[1.1] and len(offered[1.02]) == 1

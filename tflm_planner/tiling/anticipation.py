@@ -22,7 +22,7 @@ from tflm_planner.tiling.model_evaluations import UNTILED, ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_search import SegmentSearch
-from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
+from tflm_planner.tiling.tilings import TilingResult
 from tflm_planner.tiling.work import WorkBudget
 
 
@@ -63,8 +63,7 @@ def search_anticipating(
     refinements.resize_parts()
     refinements.plan_with_care()
     refinements.close_gaps()
-    front = pareto_fronts(models.tilings)
-    return TilingResult(models.best, front, models.count, slower_front(front, models.slower), ())
+    return models.result(models.count)
 
 
 def _freest(options: TilingOptions, workers: Workers) -> FreestOverlaps:

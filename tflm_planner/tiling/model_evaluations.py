@@ -18,7 +18,15 @@ from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
-from tflm_planner.tiling.tilings import Tiling, pareto_fronts
+from tflm_planner.tiling.tilings import (
+    Region,
+    Tiling,
+    TilingResult,
+    Trial,
+    best_tiling,
+    pareto_fronts,
+    slower_front,
+)
 from tflm_planner.tiling.work import WorkBudget
 from tflm_planner.transforms.schedules import Effort
 
@@ -38,9 +46,9 @@ class ModelEvaluations:
 
     length: operators of the untiled model. work: the budget that evaluations spend. untiled: the
     evaluation of the untiled model. original_instructions: its instructions before it was
-    subsampled; slowdowns are relative to them. tilings: those that are fast enough, the untiled
-    model first. slower: the others. best: the best tiling so far; among equals the first.
-    used_kinds: kinds of operators of the untiled model.
+    subsampled; slowdowns are relative to them. tilings: those that are fast enough to be varied,
+    the untiled model first. slower: the others. best: the best tiling so far; among equals the
+    first. used_kinds: kinds of operators of the untiled model.
     """
 
     def __init__(
@@ -129,7 +137,7 @@ class ModelEvaluations:
         if evaluation is None:
             return None
         tiling = tiling_of(candidate, evaluation, self._options, self.original_instructions)
-        if tiling.slowdown > self._options.max_slowdown:
+        if tiling.slowdown > self._options.searched_slowdown:
             self.slower.append(tiling)
             return None
         self.tilings.append(tiling)
@@ -176,6 +184,41 @@ class ModelEvaluations:
         candidates = {tiling: c for c, tiling in self._tilings.items() if tiling is not None}
         offered = pareto_fronts(candidates)
         return [EvaluatedCandidate(candidates[t], t) for t in offered if t.is_changed]
+
+    def result(self, evaluated: int, trials: tuple[Trial, ...] = ()) -> TilingResult:
+        """What is offered: the tilings that are as fast as the options ask. evaluated: number of
+        candidates."""
+        front = pareto_fronts(self.fast_enough)
+        best = self.best_within(self._options.max_slowdown)
+        return TilingResult(best, front, evaluated, slower_front(front, self.too_slow), trials)
+
+    def best_within(self, slowdown: float) -> Tiling:
+        """The best tiling so far among those with at most this slowdown, one or more."""
+        tilings = (t for t in self.tilings if t.slowdown <= slowdown)
+        return best_tiling(tilings, self._options.arena_limit)
+
+    @property
+    def fast_enough(self) -> list[Tiling]:
+        """The tilings that are as fast as the options ask."""
+        return [t for t in self.tilings if t.slowdown <= self._options.max_slowdown]
+
+    @property
+    def too_slow(self) -> list[Tiling]:
+        """The others."""
+        most = self._options.max_slowdown
+        return [t for t in (*self.tilings, *self.slower) if t.slowdown > most]
+
+    def saving_regions(self, order: Sequence[int]) -> list[Region]:
+        """The regions that alone make the model faster than it came, those that save most first.
+        Their operators are positions in this order."""
+        alone = [
+            (tiling.slowdown, candidate.regions[0])
+            for candidate, tiling in self._tilings.items()
+            if tiling is not None and tiling.slowdown < 1
+            if len(candidate.regions) == 1 and candidate.order == order
+        ]
+        alone.sort(key=lambda found: found[0])
+        return [*dict.fromkeys(region for _, region in alone)]
 
     def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """As many of the first candidates as the step's work allows; at least one."""

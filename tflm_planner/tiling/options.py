@@ -81,6 +81,18 @@ class TilingOptions:
     def __post_init__(self) -> None:
         check_choices(self.method, self.objective)
 
+    @property
+    def is_nearly_free(self) -> bool:
+        """Whether next to no instruction more is allowed. Then what is a little too slow is varied
+        too: most tiles add a little, a few save a little, and what is free is often both."""
+        return self.max_slowdown < self.searched_slowdown
+
+    @property
+    def searched_slowdown(self) -> float:
+        """The slowdown up to which models are varied; those above `max_slowdown` are not
+        offered."""
+        return max(self.max_slowdown, 1 + self.search_budget.slowdown_slack)
+
     def allows(self, kind: str, used_kinds: frozenset[str]) -> bool:
         """Whether the result of a model that uses `used_kinds` may use operators of this kind."""
         return self.operators.allows(kind, used_kinds, self.kernels.target)

@@ -27,7 +27,8 @@ class PromisingSegmentations:
     """The segmentations of one mode of a search.
 
     segmenter: has all segments of the mode. segments, models: what the search has evaluated.
-    bind_views: views lie inside their parents.
+    bind_views: views lie inside their parents. slowdown: segmentations are promising if they may
+    beat the models that are as fast.
     """
 
     def __init__(
@@ -37,10 +38,11 @@ class PromisingSegmentations:
         models: ModelEvaluations,
         options: TilingOptions,
         bind_views: bool,
+        slowdown: float,
     ) -> None:
         self._segmenter, self._segments = segmenter, segments
         self._models, self._options = models, options
-        self._bind_views = bind_views
+        self._bind_views, self._slowdown = bind_views, slowdown
         self._budget = options.search_budget
         caps = segmenter.head_caps()
         self._caps = caps[:: max(len(caps) // self._budget.head_caps, 1)]
@@ -61,7 +63,7 @@ class PromisingSegmentations:
             fresh = [s for s in self._promising() if s.segments and s.keys not in offered]
             if not fresh:
                 return
-            best_bytes = self._models.best.bytes
+            best_bytes = self.least_bytes
             evaluated = [s for s in fresh if s.is_evaluated]
             worth = [s for s in evaluated if s is fresh[0] or self._promise(s) < best_bytes]
             if worth:
@@ -74,6 +76,11 @@ class PromisingSegmentations:
             on_progress(
                 f"looking for tiles: {self._segments.count} parts tried; {promise:,} B promised"
             )
+
+    @property
+    def least_bytes(self) -> int:
+        """The bytes of the best model that is fast enough."""
+        return self._models.best_within(self._slowdown).bytes
 
     def keeps_promise(self, segmentation: Segmentation, tilings: Sequence[Tiling]) -> bool:
         """Whether one of its tilings needs about as many bytes as the segmentation promised."""
@@ -106,7 +113,7 @@ class PromisingSegmentations:
 
     def _promising(self) -> list[Segmentation]:
         """The best segmentations for all caps that may improve the result, the best first."""
-        limit = self._models.best.bytes
+        limit = self.least_bytes
         solved: list[Segmentation] = []
         for cap in self._caps:
             if cap + self._models.untiled_tail < limit:

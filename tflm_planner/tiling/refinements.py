@@ -4,6 +4,7 @@
     neighbours    one region of a model changed, left out, or joined with the next
     sizes         the parts of the smallest model made more, fewer, or uneven
     care          the best few models planned again with more effort
+    savings       regions that save instructions by themselves put into all models of the front
     gaps          where the front has the widest gap, several regions changed at once
 
 This module must not know how the models were found.
@@ -26,6 +27,7 @@ from tflm_planner.tiling.moves.neighbours import (
     loops_otherwise,
     neighbours,
 )
+from tflm_planner.tiling.moves.saving_regions import with_saving_regions
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS
 from tflm_planner.tiling.tilings import Region, mean_bytes
@@ -52,22 +54,22 @@ class Refinements:
         yield self.refine_pareto_front, "what is faster and larger changed too"
         yield self.resize_parts, "parts of the smallest resized"
         yield self.plan_with_care, "the best planned with care"
-        yield self.close_gaps, "what lies between the offered ones tried"
 
     def evaluate_spellings(self) -> None:
         """Try other spellings within the remaining instructions: in the best models with full
         plans; in many more models with first-fit plans, because the gain cannot be predicted; then
         plan the best of those fully."""
         budget = self.options.search_budget
-        most = int(self.options.max_slowdown * self.models.original_instructions)
-        self.models.work.begin_step(1.0)
-        untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
         models = [c for c, _ in self.distinct_models()[: budget.spelled_models]]
-        with_full_plans = [replace(c, respell=most) for c in models[: budget.spelled_fully]]
-        with_first_fits = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
-        self.models.add(self.models.affordable([untiled, *with_full_plans]))
-        self.models.add(self.models.affordable(with_first_fits), as_they_are=True)
-        self._plan_spelled_models()
+        for slowdown in dict.fromkeys((self.options.searched_slowdown, self.options.max_slowdown)):
+            most = int(slowdown * self.models.original_instructions)
+            self.models.work.begin_step(1.0)
+            untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
+            with_full_plans = [replace(c, respell=most) for c in models[: budget.spelled_fully]]
+            with_first_fits = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
+            self.models.add(self.models.affordable([untiled, *with_full_plans]))
+            self.models.add(self.models.affordable(with_first_fits), as_they_are=True)
+            self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
         """Change one region at a time in the best models, except in those that are too large.
@@ -184,7 +186,7 @@ class Refinements:
     def _mean_bytes(self) -> int:
         """The bytes of the smallest tiling within a slowdown, averaged over the permitted
         slowdowns: one figure for the whole front."""
-        return mean_bytes(self.models.tilings, self.options.max_slowdown)
+        return mean_bytes(self.models.tilings, self.options.searched_slowdown)
 
     def plan_with_care(self) -> None:
         """Plan the best few models with more effort, within the budget for that. If the arena is
@@ -201,11 +203,27 @@ class Refinements:
                 chosen.append(replace(candidate, effort=Effort.CAREFUL))
         self.models.add(chosen)
 
+    def put_in_saving_regions(self) -> None:
+        """Put the regions that save instructions by themselves into the models of the front."""
+        saving = self.models.saving_regions(self.order)
+        in_order = [c for c in self._front() if c.order == self.order] if saving else []
+        self.models.add_changed([
+            replace(with_saving_regions(candidate, saving), effort=Effort.CLIMB)
+            for candidate in in_order
+        ])  # fmt: skip
+
     def close_gaps(self) -> None:
         """Change one region at a time in the models beside the widest gaps of the front; then, in
         each of them, all those regions at once whose changes together promise to join the front.
         Nothing comes after this step, so that it can only add to what is offered."""
         budget = self.options.search_budget
+        if self.options.is_nearly_free:
+            budget = replace(
+                budget,
+                gap_work=budget.free_gap_work,
+                gap_batches_without_gain=budget.free_gap_batches_without_gain,
+                gap_least_gain=budget.free_gap_least_gain,
+            )
         gaps = FrontGaps(self.models, self._affordable_changes)
         stop = EarlyStop(budget.gap_batches_without_gain, self._mean_bytes(), budget.gap_least_gain)
         work_left = budget.gap_work

@@ -7,6 +7,9 @@ models.
     models          segmentations that are all evaluated   evaluated as whole models
     moves           variants of the best models            backward tiles, patches, hotspots
     refinements     of the best models                     spellings, neighbours, more effort
+    lower limits    the same segmentations, but faster     within a share of the instructions
+    savings         regions that save instructions         found alone, put into all models
+    gaps            between the models of the front        several regions changed at once
 
 Segments affect each other at their borders, which sums over segments do not show; so whole models
 decide. Budgets are counts: the same model and options give the same tiling for any number of
@@ -17,9 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from tflm_planner.support.progress import Progress, silent
+from tflm_planner.tflm.liveness import VIEW_MAKERS
 from tflm_planner.tiling.estimate.interval import Interval
 from tflm_planner.tiling.estimate.loops import allows_loops
 from tflm_planner.tiling.evaluate.candidate import Candidate
@@ -35,7 +40,7 @@ from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import InTiles, Segment, Segmentation, Segmenter
 from tflm_planner.tiling.segments import TILE_ORDERS
-from tflm_planner.tiling.tilings import TilingResult, pareto_fronts, slower_front
+from tflm_planner.tiling.tilings import TilingResult
 from tflm_planner.tiling.trials import trials_of
 from tflm_planner.tiling.work import EarlyStop, WorkBudget
 from tflm_planner.transforms.schedules import Effort
@@ -66,9 +71,7 @@ class SegmentSearch:
         self._hotspots_evaluated = 0
         self._models.add([Candidate((), False, self._order, Effort.CLIMB)])
         untiled = self._untiled = self._models.untiled
-        most = int(options.max_slowdown * self._models.original_instructions)
-        slack = int(budget.slowdown_slack * untiled.instructions)
-        self._allowed_instructions = max(most - untiled.instructions, slack)
+        self._allowed_instructions = self._allowed(options.searched_slowdown)
         limits = IntervalLimits(
             self._order, untiled.arena, untiled.tail, self._allowed_instructions
         )
@@ -79,18 +82,16 @@ class SegmentSearch:
 
     def result(self) -> TilingResult:
         """The tilings so far."""
-        front = pareto_fronts(self._models.tilings)
         evaluated = self._segments.count + self._hotspots_evaluated + self._models.count
-        slower = slower_front(front, self._models.slower)
         promising = {self._order[p] for interval in self._promising for p in interval.positions}
         trials = trials_of(
             self._workers.evaluator.model.main.ops,
-            self._models.tilings,
-            self._models.slower,
+            self._models.fast_enough,
+            self._models.too_slow,
             promising,
             all_estimated=self._modes_left == 0,
         )
-        return TilingResult(self._models.best, front, evaluated, slower, trials)
+        return self._models.result(evaluated, trials)
 
     @property
     def front(self) -> list[Candidate]:
@@ -101,7 +102,15 @@ class SegmentSearch:
         """Search until nothing is left to evaluate. Raises StoppedError."""
         self.run_modes(on_progress)
         refinements = Refinements(self._models, self._options, self._order)
-        for step, done in refinements.steps():
+        steps = (
+            *refinements.steps(),
+            (partial(self._evaluate_within_lower_limits, on_progress), "faster tiles looked for"),
+            (self._evaluate_free_parts, "parts of the model tiled and spelled otherwise"),
+            (self._evaluate_parts_of_channels, "parts in tiles that save instructions looked for"),
+            (refinements.put_in_saving_regions, "what saves instructions put into the others"),
+            (refinements.close_gaps, "what lies between the offered ones tried"),
+        )
+        for step, done in steps:
             step()
             self._tell(on_progress, done)
 
@@ -110,20 +119,11 @@ class SegmentSearch:
         modes = self._modes()
         self._modes_left = len(modes)
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
-            on_progress("looking for tiles: estimating parts of the model")
-            segmenter = self._segmenter(mode)
-            self._modes_left -= 1
             self._work.begin_step(share, self._budget.segmentation_share)
-            self._evaluate_segmentations(
-                PromisingSegmentations(
-                    segmenter, self._segments, self._models, self._options, mode.bind_views
-                ),
-                mode,
-                on_progress,
-            )
+            self._evaluate_mode(mode, self._options.searched_slowdown, on_progress)
+            self._modes_left -= 1
             self._evaluate_backward_tiles(mode)
             self._evaluate_patches(mode)
-            self._evaluate_free_parts(mode)
             if not all(mode.bind_views for mode in modes):
                 self._retry_with_unbound_views()
             if mode == modes[0]:
@@ -156,9 +156,35 @@ class SegmentSearch:
 
     # --- segmentations ---
 
-    def _segmenter(self, mode: _Mode) -> Segmenter:
-        """All segments of a mode; those in loops with the figures of earlier evaluations."""
-        segmenter = Segmenter(self._schedule.live_bytes, self._allowed_instructions, self._budget)
+    def _allowed(self, slowdown: float) -> int:
+        """Instructions that segments may add within a slowdown."""
+        most = int(slowdown * self._models.original_instructions)
+        return max(most - self._untiled.instructions, 0)
+
+    def _evaluate_mode(self, mode: _Mode, slowdown: float, on_progress: Progress) -> None:
+        """Evaluate the promising segmentations of a mode within a slowdown."""
+        on_progress("looking for tiles: estimating parts of the model")
+        segmenter = self._segmenter(mode, slowdown)
+        segmentations = PromisingSegmentations(
+            segmenter, self._segments, self._models, self._options, mode.bind_views, slowdown
+        )
+        self._evaluate_segmentations(segmentations, mode, on_progress)
+
+    def _evaluate_within_lower_limits(self, on_progress: Progress) -> None:
+        """Look for tiles again, within a small share of the instructions that may be added: what is
+        smaller and slower hides what is faster."""
+        budget = self._budget
+        for share in budget.lower_limits:
+            slowdown = 1 + share * (self._options.searched_slowdown - 1)
+            for mode in self._modes():
+                self._work.begin_extra_step(budget.lower_limit_work, budget.segmentation_share)
+                self._evaluate_mode(mode, slowdown, on_progress)
+
+    def _segmenter(self, mode: _Mode, slowdown: float) -> Segmenter:
+        """All segments of a mode within a slowdown; those in loops with the figures of earlier
+        evaluations."""
+        allowed = self._allowed(slowdown)
+        segmenter = Segmenter(self._schedule.live_bytes, allowed, self._budget)
         for segment in self._intervals.tiled_segments(mode.bind_views):
             segmenter.add(segment)
             self._promising.add(segment.interval)
@@ -175,18 +201,19 @@ class SegmentSearch:
         """Report the best bytes so far, the share of the longest possible search that is spent, and
         what was done last. Most searches end earlier, when nothing is gained any more."""
         spent = f"{100 * self._work.share_spent:.0f} % of the longest search"
-        on_progress(f"looking for tiles: {self._models.best.bytes:,} B so far, {spent}; {doing}")
+        best = self._models.best_within(self._options.max_slowdown)
+        on_progress(f"looking for tiles: {best.bytes:,} B so far, {spent}; {doing}")
 
     def _evaluate_segmentations(
         self, segmentations: PromisingSegmentations, mode: _Mode, on_progress: Progress
     ) -> None:
         """Evaluate promising segmentations as whole models until a number of them gain nothing."""
         budget = self._budget
-        stop = EarlyStop(budget.segmentations_without_gain, self._models.best.bytes)
+        stop = EarlyStop(budget.segmentations_without_gain, segmentations.least_bytes)
         for batch in segmentations.evaluated_batches(on_progress):
             self._evaluate_batch(segmentations, batch, mode)
             self._tell(on_progress, f"{self._segments.count} parts of the model tried")
-            stop.record(self._models.best.bytes, len(batch))
+            stop.record(segmentations.least_bytes, len(batch))
             if stop.is_due or self._work.is_step_spent:
                 return
 
@@ -240,22 +267,46 @@ class SegmentSearch:
                 chosen.append(candidate)
         self._models.add(chosen)
 
-    def _evaluate_free_parts(self, mode: _Mode) -> None:
+    def _evaluate_parts_of_channels(self) -> None:
+        """Tile parts of the model by themselves that may take fewer instructions then."""
+        for mode in self._modes():
+            alone = self._parts_alone(mode)
+            self._models.add_changed([c for segment, c in alone if self._may_save(segment)])
+
+    def _evaluate_free_parts(self) -> None:
         """Where next to no instruction is allowed: tile each part of the model by itself, in few
         parts first, with operators spelled otherwise in the same step. What the tiles repeat, those
         may save, in the one plan or the other, and no estimate knows that."""
-        nearly = 1 + self._budget.slowdown_slack
-        if mode.loops or self._options.max_slowdown >= nearly:
+        if not self._options.is_nearly_free:
             return
-        most = int(nearly * self._models.original_instructions)
-        work_left, chosen = self._budget.free_parts_work, list[Candidate]()
-        for segment in sorted(self._intervals.tiled_segments(mode.bind_views), key=_by_parts):
-            alone = self._segments.candidate_of([segment], mode.bind_views)
-            work_left -= self._models.work_of(alone)
-            if work_left < 0:
-                break
-            chosen.append(replace(alone, respell=most, tile_order=TILE_ORDERS[-1]))
-        self._models.add_changed(chosen)
+        most = int(self._options.searched_slowdown * self._models.original_instructions)
+        for mode in self._modes():
+            work_left, chosen = self._budget.free_parts_work, list[Candidate]()
+            for _, candidate in self._parts_alone(mode):
+                work_left -= self._models.work_of(candidate)
+                if work_left < 0:
+                    break
+                chosen.append(replace(candidate, respell=most, tile_order=TILE_ORDERS[-1]))
+            self._models.add_changed(chosen)
+
+    def _parts_alone(self, mode: _Mode) -> list[tuple[Segment, Candidate]]:
+        """Each segment in tiles, and the model with this one alone: those in few tiles first."""
+        if mode.loops:
+            return []
+        return [
+            (segment, self._segments.candidate_of([segment], mode.bind_views))
+            for segment in sorted(self._intervals.tiled_segments(mode.bind_views), key=_by_parts)
+        ]
+
+    def _may_save(self, segment: Segment) -> bool:
+        """Whether a segment copies, and is in two parts of the channels: along them next to nothing
+        is repeated, and where a later operator shrinks what is copied, less is copied."""
+        form, main = segment.key.form, self._workers.evaluator.model.main.ops
+        ops = [main[self._order[p]] for p in segment.interval.positions]
+        if not isinstance(form, InTiles) or form.split.parts > 2:
+            return False
+        is_channels = form.split.axis == len(ops[-1].outputs[0].shape or ()) - 1 > 1
+        return is_channels and any(op.kind in VIEW_MAKERS for op in ops)
 
     def _retry_with_unbound_views(self) -> None:
         """Evaluate the best models that have bound views with unbound views too: a plan may turn

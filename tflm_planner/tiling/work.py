@@ -38,9 +38,12 @@ class WorkBudget:
     def begin_step(self, share: float, first_part: float = 1.0) -> None:
         """Begin a step that may spend `share` of the remaining work. `is_first_part_spent` becomes
         true when `first_part` of that is spent, `is_step_spent` when all of it is."""
-        step_work = int(self.remaining * share)
-        self._step_end = self.remaining - step_work
-        self._first_part_end = self.remaining - int(step_work * first_part)
+        self.begin_extra_step(int(self.remaining * share), first_part)
+
+    def begin_extra_step(self, work: int, first_part: float = 1.0) -> None:
+        """Begin a step that may spend so much work, even if nothing is left."""
+        self._step_end = self.remaining - work
+        self._first_part_end = self.remaining - int(work * first_part)
 
     def spend(self, work: int) -> None:
         """Count operators that were planned."""
