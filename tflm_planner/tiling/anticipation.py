@@ -16,14 +16,17 @@ from dataclasses import replace
 
 from tflm_planner.support.progress import Progress
 from tflm_planner.tflm.liveness import no_input_overlaps
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.freest_spellings import FreestOverlaps
-from tflm_planner.tiling.model_evaluations import UNTILED, ModelEvaluations
+from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_search import SegmentSearch
 from tflm_planner.tiling.tilings import TilingResult
 from tflm_planner.tiling.work import WorkBudget
+from tflm_planner.transforms.schedules import Effort
 
 
 def promises_more(found: TilingResult, options: TilingOptions, workers: Workers) -> bool:
@@ -33,7 +36,8 @@ def promises_more(found: TilingResult, options: TilingOptions, workers: Workers)
         return False
     if options.input_overlaps_of is no_input_overlaps:  # then no spelling permits any
         return False
-    (as_it_is,) = workers.evaluate([UNTILED])
+    ordered = Candidate((), False, workers.evaluator.order, Effort.CLIMB)
+    (as_it_is,) = workers.evaluate([EvaluationRequest(ordered)])
     assert as_it_is is not None, "every search evaluates it"
     untiled = as_it_is.arena if options.objective == "arena" else as_it_is.head
     least = min(t.bytes for t in (found.best, *found.front))

@@ -118,15 +118,16 @@ class SearchBudget:
     """The same: work of closing gaps of the front. With the three constants that other searches
     have, squeezenet_11 own keeps 828,020 B, where 472,332 are as fast."""
     free_gap_batches_without_gain: int = 3
-    """The same: batches of changes without gain that end it."""
+    """The same: batches of changes without gain that end it. Not measured alone."""
     free_gap_least_gain: int = 1_000
-    """The same: a gain of the front is at least 1/1,000 of its bytes."""
+    """The same: a gain of the front is at least 1/1,000 of its bytes. Not measured alone."""
     lower_limits: tuple[float, ...] = (0.2, 0.05)
     """Segmentations are looked for once more within these shares of the instructions that may be
-    added, after what is smallest was refined. Hypervolumes of the front with own operators without it, and with it:
-    mobilenet_v2_100_224 0.603, 0.653; squeezenet_11 0.650, 0.663; mobilenet_v2_035_144 0.530,
-    0.531; kws the same. (0.2, 0.05, 0.02): squeezenet_11 as with two. Before other steps:
-    mobilenet_v2_100_224 0.658, squeezenet_11 0.661, but mcunet_in3_176 own +0.8 %."""
+    added, after what is smallest was refined. Hypervolumes of the front with own operators without
+    it, and with it: mobilenet_v2_100_224 0.603, 0.653; squeezenet_11 0.650, 0.663;
+    mobilenet_v2_035_144 0.530, 0.531; kws the same. (0.2, 0.05, 0.02): squeezenet_11 as with two.
+    Before spellings are tried: mobilenet_v2_100_224 0.658, squeezenet_11 0.661, but mcunet_in3_176
+    own +0.8 %."""
     lower_limit_work: int = 1_000
     """Work of each of them, for each mode, whatever was spent before. 2,000: squeezenet_11
     0.6635 in place of 0.6630."""

@@ -37,16 +37,20 @@ from tflm_planner.transforms.schedules import Effort
 
 @dataclass(frozen=True)
 class Refinements:
-    """The last steps of one search. order: operators of the untiled model in running order."""
+    """The last steps of one search. order: operators of the untiled model in running order.
+
+    `steps()` are those that look for what is smaller; `put_in_saving_regions` and `close_gaps` come
+    after all others, so that they can only add to what is offered.
+    """
 
     models: ModelEvaluations
     options: TilingOptions
     order: tuple[int, ...]
 
     def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
-        """The steps in order, each with a description of what it has done. In a large model few
-        tilings were evaluated, so neighbours do not displace models for which spellings should be
-        tried."""
+        """The first steps in order, each with a description of what it has done. In a large model
+        few tilings were evaluated, so neighbours do not displace models for which spellings should
+        be tried."""
         if len(self.order) > self.options.search_budget.large_model:
             yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
@@ -215,7 +219,7 @@ class Refinements:
     def close_gaps(self) -> None:
         """Change one region at a time in the models beside the widest gaps of the front; then, in
         each of them, all those regions at once whose changes together promise to join the front.
-        Nothing comes after this step, so that it can only add to what is offered."""
+        Longer where next to no instruction is allowed: what is free is seldom one change away."""
         budget = self.options.search_budget
         if self.options.is_nearly_free:
             budget = replace(

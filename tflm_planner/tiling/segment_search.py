@@ -172,11 +172,12 @@ class SegmentSearch:
 
     def _evaluate_within_lower_limits(self, on_progress: Progress) -> None:
         """Look for tiles again, within a small share of the instructions that may be added: what is
-        smaller and slower hides what is faster."""
+        smaller and slower hides what is faster. In a large model only in the first mode."""
         budget = self._budget
+        modes = self._modes()[:1] if self._is_large else self._modes()
         for share in budget.lower_limits:
             slowdown = 1 + share * (self._options.searched_slowdown - 1)
-            for mode in self._modes():
+            for mode in modes:
                 self._work.begin_extra_step(budget.lower_limit_work, budget.segmentation_share)
                 self._evaluate_mode(mode, slowdown, on_progress)
 
