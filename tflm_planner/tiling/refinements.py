@@ -64,16 +64,15 @@ class Refinements:
         plans; in many more models with first-fit plans, because the gain cannot be predicted; then
         plan the best of those fully."""
         budget = self.options.search_budget
+        most = int(self.options.max_slowdown * self.models.original_instructions)
+        self.models.work.begin_step(1.0)
+        untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
         models = [c for c, _ in self.distinct_models()[: budget.spelled_models]]
-        for slowdown in dict.fromkeys((self.options.searched_slowdown, self.options.max_slowdown)):
-            most = int(slowdown * self.models.original_instructions)
-            self.models.work.begin_step(1.0)
-            untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
-            with_full_plans = [replace(c, respell=most) for c in models[: budget.spelled_fully]]
-            with_first_fits = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
-            self.models.add(self.models.affordable([untiled, *with_full_plans]))
-            self.models.add(self.models.affordable(with_first_fits), as_they_are=True)
-            self._plan_spelled_models()
+        with_full_plans = [replace(c, respell=most) for c in models[: budget.spelled_fully]]
+        with_first_fits = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
+        self.models.add(self.models.affordable([untiled, *with_full_plans]))
+        self.models.add(self.models.affordable(with_first_fits), as_they_are=True)
+        self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
         """Change one region at a time in the best models, except in those that are too large.

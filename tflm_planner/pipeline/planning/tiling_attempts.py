@@ -128,6 +128,9 @@ def first_proved_plan(
             continue
         if job.objective_bytes(tiled) >= job.objective_bytes(job.plain):
             continue
+        if job.is_too_slow(tiling, tiled):
+            job.on_progress(f"left out: {_describe(tiling)}: its last plan is slower than allowed")
+            continue
         if job.breaks_promise(tiling, tiled, finalists[k + 1 :]):
             missed.append((tiling, tiled))
             continue

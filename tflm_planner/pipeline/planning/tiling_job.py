@@ -64,6 +64,14 @@ class TilingJob:
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
 
+    def is_too_slow(self, tiling: Tiling, planned: PlannedFile) -> bool:
+        """Whether the last plan spelled operators so that a file is slower than allowed: where next
+        to no instruction more is allowed, they may be spelled so up to a little above that
+        (`TilingOptions.searched_slowdown`)."""
+        most = self.permission.max_slowdown
+        may_be_slower = tiling.respell is not None and tiling.respell > most * self.instructions
+        return may_be_slower and planned.slowdown > most
+
     def breaks_promise(
         self, tiling: Tiling, planned: PlannedFile, others: Sequence[Tiling]
     ) -> bool:
