@@ -195,11 +195,13 @@ def _pointwise(
 class SpellingPermission:
     """How much slower other spellings may make a model. max_slowdown: instructions relative to the
     model as it is. instructions: limit for one inference; if given, `max_slowdown` is not used.
-    rows: whether RESHAPEs for spellings in rows are permitted."""
+    rows: whether RESHAPEs for spellings in rows are permitted. preferred: instructions above which
+    a plan is taken only if none is within them; None if all within the limit are as good."""
 
     max_slowdown: float = 1.10
     instructions: int | None = None
     rows: bool = True
+    preferred: int | None = None
 
     def limit(self, as_it_is: int) -> int:
         """The limit of instructions, for a model that takes `as_it_is` instructions as it is."""

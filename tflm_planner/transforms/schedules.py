@@ -12,6 +12,7 @@ from functools import partial
 from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, OrderBudget
 from tflm_planner.memory.order import OrderMethod, best_order
 from tflm_planner.transforms.reorder import OrderSearch
+from tflm_planner.transforms.spelling import Spelling
 
 _STATES = 1_500
 """Limit of states of the search for an order of tiles: few searches need more, and an evaluation
@@ -42,10 +43,12 @@ class Effort(IntEnum):
 
 @dataclass(frozen=True)
 class PlanRecipe:
-    """How an evaluation planned a model. order: how the order of its operators was found."""
+    """How an evaluation planned a model. order: how the order of its operators was found.
+    spellings: those of the ordered model's operators."""
 
     order: OrderMethod = "file"
     effort: Effort = Effort.FIRST_FITS
+    spellings: tuple[Spelling, ...] = ()
 
 
 def quick_order(method: OrderMethod, states: int = _STATES) -> OrderSearch:

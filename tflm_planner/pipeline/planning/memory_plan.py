@@ -258,16 +258,22 @@ def as_tflm_plans(
     )
 
 
-def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:
-    """A key by which the better of two plans is the smaller one: bytes of the head in the file that
-    will be written, then instructions."""
-    head = _dialect_head(memory_plan, options) if options.in_dialect else memory_plan.head
-    return head, count_instructions(memory_plan, options.kernels.target)
+def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[bool, int, int]:
+    """A key by which the better of two plans is the smaller one: whether it takes more instructions
+    than preferred, bytes of the head in the file that will be written, then instructions."""
+    placed, head = memory_plan.placed, memory_plan.head
+    if options.in_dialect:
+        placed = _in_dialect(placed)
+        timeline = timeline_of(placed.model, options.kernels.scratch_of)
+        head = placement_of(timeline, placed.offsets).head
+    instructions = latency_of(placed.model, options.kernels.target, placed.offsets).instructions
+    preferred = None if options.spellings is None else options.spellings.preferred
+    return preferred is not None and instructions > preferred, head, instructions
 
 
-def _dialect_head(memory_plan: MemoryPlan, options: MemoryOptions) -> int:
-    """The head after the dialect has dropped operators that make views. TFLM then places scratch by
-    other life spans, so that two plans with equal heads may differ (in FBNet-A by 7,200 B)."""
-    copy = memory_plan.placed.copy()
+def _in_dialect(placed: PlacedModel) -> PlacedModel:
+    """A copy without the operators that make views. TFLM then places scratch by other life spans,
+    so that of two plans with equal heads one may be lower (in FBNet-A by 7,200 B)."""
+    copy = placed.copy()
     run(copy.model, Dialect(copy.offsets))
-    return placement_of(timeline_of(copy.model, options.kernels.scratch_of), copy.offsets).head
+    return copy

@@ -23,12 +23,11 @@ from tflm_planner.pipeline.planning.memory_plan import (
     plan_quickly,
     rank,
 )
-from tflm_planner.pipeline.planning.respelling import try_spellings
+from tflm_planner.pipeline.planning.respelling import spell_as_evaluated, try_spellings
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop
-from tflm_planner.tiling.spellings import SpellingPermission
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.reorder import (
@@ -37,7 +36,7 @@ from tflm_planner.transforms.reorder import (
     OrderSearch,
     order_problems,
 )
-from tflm_planner.transforms.schedules import Effort, PlanRecipe, quick_order
+from tflm_planner.transforms.schedules import PlanRecipe, quick_order
 
 _LARGE_MODEL = 1_500
 """If a model has a recipe and more operators than this, no further plan is searched: in models of
@@ -130,8 +129,8 @@ def _plan_memory(
     spelled = try_spellings(best, options, options.spellings, on_progress, stop)
     if options.recipe is None:
         return spelled
-    evaluated = _spell_as_evaluated(unordered, options, options.recipe, options.spellings, stop)
-    return spelled if evaluated is None else _better(spelled, evaluated, options)
+    start = _by_recipe(unordered, options, options.recipe)
+    return _better(spelled, spell_as_evaluated(start, options, options.recipe), options)
 
 
 def _better(first: MemoryPlan, second: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
@@ -140,7 +139,7 @@ def _better(first: MemoryPlan, second: MemoryPlan, options: MemoryOptions) -> Me
 
 
 def _by_recipe(unordered: _Unordered, options: MemoryOptions, recipe: PlanRecipe) -> MemoryPlan:
-    """The plan that a recipe describes."""
+    """The plan that a recipe describes, but for its spellings."""
     ordered = unordered.ordered(options, quick_order(recipe.order))
     return plan_quickly(
         ordered.model, options, ordered.order, unordered.notes, recipe.effort.rounds
@@ -181,27 +180,6 @@ def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
                 "next invoke looks for it; try --order file"
             )
     return best
-
-
-def _spell_as_evaluated(
-    unordered: _Unordered,
-    options: MemoryOptions,
-    recipe: PlanRecipe,
-    permission: SpellingPermission,
-    stop: Stop,
-) -> MemoryPlan | None:
-    """The plan with the spellings that the search chose when it evaluated the recipe. Spellings are
-    tried on a quick plan in the recipe's order, not on the best plan, whose order may differ. None
-    if no spelling lowers the arena."""
-    quick = replace(recipe, effort=min(recipe.effort, Effort.CLIMB))
-    start = _by_recipe(unordered, options, quick)
-    spelled = try_spellings(start, replace(options, recipe=quick), permission, silent, stop)
-    if spelled is start:
-        return None
-    careful = plan_quickly(
-        spelled.model, options, spelled.order, spelled.notes, recipe.effort.rounds
-    )
-    return _better(spelled, careful, options)
 
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:

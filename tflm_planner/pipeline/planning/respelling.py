@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tflm_planner.model.clone import clone
+from tflm_planner.model.ir import Model
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.pipeline.planning.memory_plan import (
     MemoryPlan,
@@ -27,6 +28,8 @@ from tflm_planner.tiling.spellings import (
     best_spellings,
 )
 from tflm_planner.transforms.base import run
+from tflm_planner.transforms.reorder import ChosenOrder
+from tflm_planner.transforms.schedules import PlanRecipe
 from tflm_planner.transforms.spelling import Respell, Spelling
 
 
@@ -51,14 +54,28 @@ def try_spellings(
     spelled = best_spellings(choice, best, permission, respelling)
     if spelled is best:
         return best
-    # The order stays, but its lower bound has changed.
-    in_file_order = find_orders(spelled.model, replace(options, order="file"))
-    bounds = chosen_order(spelled.model, in_file_order)
-    order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
+    order = _bounded_anew(best.order, spelled.model, options)
     careful = place_buffers(spelled.model, options, order, spelled.notes, on_progress, stop)
     if rank(careful, options) < rank(spelled, options):
         return careful
     return replace(spelled, order=order)
+
+
+def spell_as_evaluated(start: MemoryPlan, options: MemoryOptions, recipe: PlanRecipe) -> MemoryPlan:
+    """The plan with the spellings that an evaluation chose; `start`, the plan that the recipe
+    describes without them, if it chose none."""
+    if not recipe.spellings:
+        return start
+    model = clone(start.model)
+    notes = (*start.notes, *run(model, Respell(recipe.spellings)))
+    order = _bounded_anew(start.order, model, options)
+    return plan_quickly(model, options, order, notes, recipe.effort.rounds)
+
+
+def _bounded_anew(order: ChosenOrder, model: Model, options: MemoryOptions) -> ChosenOrder:
+    """The order, which stays, with the bounds of a model in other spellings."""
+    bounds = chosen_order(model, find_orders(model, replace(options, order="file")))
+    return replace(order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
 
 
 def least_head_respelled(memory_plan: MemoryPlan, options: MemoryOptions) -> int:

@@ -63,12 +63,14 @@ def plan_tiling(
     options: MemoryOptions,
     on_progress: Progress,
     stop: Stop | None = None,
+    preferred: int | None = None,
 ) -> PlannedFile:
     """Make the file of a tiling; its slowdown is not counted here. It is in the dialect if that is
-    permitted and the tiling has views, and portable otherwise. Raises UsageError if TFLM could not
-    run it, UnsoundPlanError if a guard refuses it, and ForbiddenOperatorsError if a plan that was
-    searched needs operators that are not permitted."""
-    maker = _FileMaker(original, read_model(original), tiling, permission, options)
+    permitted and the tiling has views, and portable otherwise. preferred: instructions above which
+    operators are spelled otherwise only if no plan is within them. Raises UsageError if TFLM could
+    not run it, UnsoundPlanError if a guard refuses it, and ForbiddenOperatorsError if a plan that
+    was searched needs operators that are not permitted."""
+    maker = _FileMaker(original, read_model(original), tiling, permission, options, preferred)
     forbidden: list[str] = []
     for search in maker.searches():
         planned = maker.file(search, on_progress, stop)
@@ -89,6 +91,7 @@ class _FileMaker:
     tiling: Tiling
     permission: TilePermission
     options: MemoryOptions
+    preferred: int | None
 
     @property
     def in_dialect(self) -> bool:
@@ -109,7 +112,8 @@ class _FileMaker:
         search = replace(self.options, recipe=tiling.recipe, tiled=True)
         if tiling.respell is not None:
             rows = self.in_dialect or self.is_permitted("RESHAPE")
-            search = replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
+            spellings = SpellingPermission(1.0, tiling.respell, rows, self.preferred)
+            search = replace(search, spellings=spellings)
         if not self.in_dialect:
             yield search
             return

@@ -33,9 +33,11 @@ class TilingJob:
         """Make the file of a tiling, with the slowdown of what was made: its last plan may spell
         operators otherwise than the plan by which it was evaluated. Raises UsageError,
         UnsoundPlanError or ForbiddenOperatorsError if it cannot be made."""
+        preferred = int(self.permission.max_slowdown * self.instructions)
         planned = plan_tiling(
-            self.original, tiling, self.permission, self.options, self.on_progress, self.stop
-        )
+            self.original, tiling, self.permission, self.options, self.on_progress, self.stop,
+            preferred,
+        )  # fmt: skip
         return planned.relative_to(self.instructions, self.options.kernels.target)
 
     @property

@@ -10,6 +10,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.tilings import Region, Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort, PlanRecipe
+from tflm_planner.transforms.spelling import Spelling
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -80,6 +81,8 @@ class Evaluation:
     None without operators."""
     new_kinds: frozenset[str] = frozenset()
     """Kinds of operators that the given model does not use."""
+    spellings: tuple[Spelling, ...] = ()
+    """Other spellings of operators of the tiled and ordered model."""
 
 
 def if_permitted(
@@ -115,7 +118,7 @@ def tiling_of(
         objective=options.objective,
         order=order,
         new_kinds=tuple(sorted(new_kinds)),
-        recipe=PlanRecipe(candidate.tile_order, candidate.effort),
+        recipe=PlanRecipe(candidate.tile_order, candidate.effort, evaluation.spellings),
         respell=candidate.respell,
         subsample=None if subsampling is None else subsampling.transform,
     )

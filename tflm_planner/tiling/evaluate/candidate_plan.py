@@ -33,12 +33,13 @@ from tflm_planner.transforms.spelling import Spelling
 
 @dataclass(frozen=True)
 class PlannedCandidate:
-    """A tiled model with a plan."""
+    """A tiled model with a plan. spellings: those in which its operators were written anew."""
 
     tiled: TiledModel
     timeline: Timeline
     problem: Problem
     plan: Plan
+    spellings: tuple[Spelling, ...] = ()
 
     @property
     def height(self) -> int:
@@ -108,7 +109,9 @@ class _Planner:
         candidate's effort."""
         quick = replace(candidate, effort=min(candidate.effort, Effort.CLIMB))
         planned = self._respell(self.plan(tiled, quick), quick, most)
-        return planned if quick == candidate else self.plan(planned.tiled, candidate)
+        if quick == candidate:
+            return planned
+        return replace(self.plan(planned.tiled, candidate), spellings=planned.spellings)
 
     def _respell(
         self, as_it_is: PlannedCandidate, candidate: Candidate, most: int
@@ -120,8 +123,9 @@ class _Planner:
         if not spellings:
             return as_it_is
         spelled = self.plan(tiled.with_spellings(spellings), candidate)
-        is_lower = spelled.height < as_it_is.height
-        return spelled if is_lower and self._instructions(spelled) <= most else as_it_is
+        if spelled.height >= as_it_is.height or self._instructions(spelled) > most:
+            return as_it_is
+        return replace(spelled, spellings=spellings)
 
     def _best_spellings(
         self, as_it_is: PlannedCandidate, candidate: Candidate, most: int

@@ -106,4 +106,5 @@ def _plan_and_count(
         instructions_of(model, target, offsets),
         bottleneck,
         new_kinds,
+        planned.spellings,
     )
