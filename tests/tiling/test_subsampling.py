@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import needs_tflm
+from tests.models.stages import random_stages
 from tests.short_searches import short_search
 from tests.tiling.test_loops import permitted
 from tests.transforms.test_subsample import Stage
@@ -76,6 +77,18 @@ def test_slowdowns_are_relative_to_the_model_as_it_came() -> None:
         begins_a_stage(pooled=True), permitted(operators=OWN, search_budget=FEW)
     )
     assert min(t.slowdown for t in subsampled(results)) < 0.8
+
+
+@pytest.mark.parametrize("most", [1.0, 1.05])
+def test_one_that_is_slower_than_the_model_as_it_came(most: float) -> None:
+    """By 1.7 %: a pool picks the pixels, and little is saved. It is more than one of the limits
+    within which faster tiles are looked for, or all that is permitted."""
+    data = random_stages(29, 6)
+    steps: list[str] = []
+    options = permitted(operators=OWN, search_budget=FEW, max_slowdown=most)
+    result = search_by_permission(data, options, steps.append).result
+    assert any("pixels that are read" in step for step in steps)
+    assert all(t.slowdown <= most for t in (result.best, *result.front))
 
 
 def test_a_refused_one_rules_out_the_others() -> None:

@@ -16,7 +16,12 @@ from dataclasses import replace
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 
 TO_JUDGE = replace(
-    DEFAULT_BUDGET, search_work=200, same_firmware_work=200, front_work=0, gap_work=0
+    DEFAULT_BUDGET,
+    search_work=200,
+    same_firmware_work=200,
+    front_work=0,
+    gap_work=0,
+    lower_limits=(),
 )
 """Tiles of the firmware's own operators: a fiftieth of the usual work. A longer search may make
 more networks fit."""
@@ -24,6 +29,7 @@ TO_CHOOSE = SearchBudget(
     search_work=300,
     front_work=0,
     gap_work=0,
+    lower_limits=(),
     careful_work=0,
     finalists=0,
     neighboured_models=0,

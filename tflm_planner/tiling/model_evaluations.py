@@ -193,8 +193,9 @@ class ModelEvaluations:
         return TilingResult(best, front, evaluated, slower_front(front, self.too_slow), trials)
 
     def best_within(self, slowdown: float) -> Tiling:
-        """The best tiling so far among those with at most this slowdown, one or more."""
-        tilings = (t for t in self.tilings if t.slowdown <= slowdown)
+        """The best tiling so far among those with at most this slowdown, one or more; the model
+        without tiles if there is none, as a subsampled model may be slower than it came."""
+        tilings = [t for t in self.tilings if t.slowdown <= slowdown] or self.tilings[:1]
         return best_tiling(tilings, self._options.arena_limit)
 
     @property

@@ -140,11 +140,14 @@ def _search_twice(
 def _united(
     first: TilingResult, second: TilingResult, options: TilingOptions, trials: Sequence[Trial]
 ) -> PermissionResults:
-    """The results of two searches as those of one."""
-    front = pareto_fronts((first.best, *first.front, second.best, *second.front))
-    best = best_tiling([second.best, first.best], options.arena_limit)
+    """The results of two searches as those of one. A best one that is slower than permitted, which
+    only a subsampled model has, counts only if both are."""
+    bests = [t for t in (second.best, first.best) if t.slowdown <= options.max_slowdown]
+    bests = bests or [second.best, first.best]
+    front = pareto_fronts((*reversed(bests), *first.front, *second.front))
+    best = best_tiling(bests, options.arena_limit)
     slower = slower_front(front, (*first.slower, *second.slower))
-    own = [t for t in (first.best, *front) if not t.new_kinds]
+    own = [t for t in (*reversed(bests), *front) if not t.new_kinds]
     evaluated = first.evaluated + second.evaluated
     result = TilingResult(best, front, evaluated, slower, tuple(trials))
     return PermissionResults(best_tiling(own, options.arena_limit) if own else None, result)
