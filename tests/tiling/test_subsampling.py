@@ -85,7 +85,8 @@ def test_one_that_is_slower_than_the_model_as_it_came(most: float) -> None:
     within which faster tiles are looked for, or all that is permitted."""
     data = random_stages(29, 6)
     steps: list[str] = []
-    options = permitted(operators=OWN, search_budget=FEW, max_slowdown=most)
+    few = short_search(400, lower_limits=(0.2,))
+    options = permitted(operators=OWN, search_budget=few, max_slowdown=most)
     result = search_by_permission(data, options, steps.append).result
     assert any("pixels that are read" in step for step in steps)
     assert all(t.slowdown <= most for t in (result.best, *result.front))
