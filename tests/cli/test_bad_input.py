@@ -75,7 +75,7 @@ def test_every_byte_wrong(every: int) -> None:
 
 @pytest.mark.parametrize("block", range(24))
 @pytest.mark.mostly_slow(fast=1)
-@pytest.mark.mostly_long(short=8)
+@pytest.mark.mostly_long(short=4)
 def test_mutated_files(block: int) -> None:
     """The fuzzer, in small; the long run is `python -m tests.fuzz.mutated_files`."""
     for seed in range(500_000 + 50 * block, 500_000 + 50 * (block + 1)):

@@ -222,7 +222,7 @@ def test_the_largest_is_what_asking_for_every_variant_says() -> None:
     assert stock.ruled_out_by_flash + stock.ruled_out_by_bound + stock.tried == above + 1
 
 
-@pytest.mark.slow
+@pytest.mark.long  # one network that fits in tiles only is in test_joint
 def test_tiles_make_a_larger_network_fit() -> None:
     limits = limits_of(M4, 38_000, 1.1, 1)
     found = fit("resnet8", variants_of("resnet8", Grid((24, 32), (1.0,))), limits, silent)

@@ -239,7 +239,7 @@ def test_what_a_count_of_activations_would_choose_is_drawn_at_its_arena() -> Non
     assert "900 B, 50.0 %" in search_svg({"one": history}, 1500)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the one with a killed worker asks for more
 def test_a_search_is_the_same_whoever_runs_it(tmp_path: Path) -> None:
     short = replace(OPTIONS, drawn=20, batch=10)
     alone = search(judging(), value, short, silent)

@@ -98,7 +98,7 @@ def arena(result: api.PlanResult) -> int:
     return result.report.after.arena.arena
 
 
-@pytest.mark.parametrize("dialect", [True, False])
+@pytest.mark.parametrize("dialect", [True, pytest.param(False, marks=pytest.mark.long)])
 @pytest.mark.slow
 def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch, dialect):
     allowed = api.AllowedOperators

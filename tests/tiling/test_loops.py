@@ -112,6 +112,7 @@ def test_more_permission_is_never_worse():
     assert min(t.bytes for t in steps.result.front) == steps.result.best.bytes
 
 
+@pytest.mark.long  # tiles are in test_workers
 @pytest.mark.usefixtures("four_cores")
 def test_the_same_whatever_the_number_of_processes():
     data = blocks()
