@@ -6,7 +6,8 @@
 Both are about a second of processor time for a small network. On 40 networks of the recorded search
 within 32 KB (docs/joint-search.md), half of which fit in tiles by TO_JUDGE and half by nothing,
 TO_CHOOSE took 0.87 s a network in place of 1.05 and missed one of the 20 that fit; all arenas
-together were 0.13 % larger. So the cheaper one chooses, and the other judges.
+together were 0.13 % larger. So the cheaper one chooses, and the other judges. The steps that only
+add to the front of (arena, instructions) are left out of both.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def plan_tiling(
 @dataclass(frozen=True)
 class _FileMaker:
     """Makes the files of one tiling, each with another search for the plan. source: the model in
-    the file `original`. options: those of the final plan."""
+    the file `original`. options: those of the final plan. preferred: as of `plan_tiling`."""
 
     original: bytes
     source: Model
