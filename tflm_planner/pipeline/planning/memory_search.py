@@ -113,10 +113,12 @@ class _Unordered:
 def _plan_memory(
     unordered: _Unordered, options: MemoryOptions, on_progress: Progress, stop: Stop
 ) -> MemoryPlan:
-    if options.recipe is None:
+    recipe = options.recipe
+    evaluated = None if recipe is None else _by_recipe(unordered, options, recipe)
+    if evaluated is None:
         best = _best_order(unordered, options, on_progress, stop)
     else:
-        best = _by_recipe(unordered, options, options.recipe)
+        best = evaluated
         is_large = len(unordered.model.main.ops) > _LARGE_MODEL
         if not (best.is_least or is_large or stop.is_over):
             careful = _best_order(unordered, options, on_progress, stop)
@@ -127,10 +129,9 @@ def _plan_memory(
     if options.spellings is None or not options.overlap:
         return best
     spelled = try_spellings(best, options, options.spellings, on_progress, stop)
-    if options.recipe is None:
+    if recipe is None or evaluated is None:
         return spelled
-    start = _by_recipe(unordered, options, options.recipe)
-    return _better(spelled, spell_as_evaluated(start, options, options.recipe), options)
+    return _better(spelled, spell_as_evaluated(evaluated, options, recipe), options)
 
 
 def _better(first: MemoryPlan, second: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
