@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(build.compiler() is None, reason="there is no g+
 @pytest.mark.slow
 def test_core_passes_its_tests_and_the_shared_vectors_and_survives_fuzzing(tmp_path: Path) -> None:
     build.run_core_test(tmp_path)
-    build.run_fuzz(tmp_path, 10)
+    build.run_fuzz(tmp_path, 3)
 
 
 @pytest.mark.slow

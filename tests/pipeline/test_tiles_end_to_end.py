@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import PUBLISHED, needs_tflm
 from tests.models.generator import random_model
-from tests.models.small import Chain, wide
+from tests.models.small import Chain, narrow_rows, wide
 from tests.short_searches import short_search
 from tests.transforms.plans import dialect_plan
 from tflm_planner.model.serde import read_model
@@ -26,11 +26,12 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 @needs_tflm
 @pytest.mark.parametrize("dialect", [True, pytest.param(False, marks=pytest.mark.long)])
 @pytest.mark.slow
-def test_a_tiled_model_is_proved(cnn, dialect):
-    plain = api.plan(cnn).report
+def test_a_tiled_model_is_proved(dialect):
+    data = narrow_rows()
+    plain = api.plan(data).report
     few = short_search(600)
     result = tiled(
-        cnn,
+        data,
         dialect=dialect,
         operators=api.AllowedOperators.ALL,
         max_slowdown=1.2,

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from tests.conftest import CNN
+from tests.models.small import narrow_rows
 from tests.report.report_samples import HOSTILE
 from tests.short_searches import short_search
 from tflm_planner.pipeline import api
@@ -93,7 +93,7 @@ def test_a_search_fills_it_in() -> None:
     few = short_search(1_500)
     tiles = api.TilePermission(operators=api.AllowedOperators.ALL, workers=1, search_budget=few)
     memory = api.MemoryOptions()
-    report = api.plan(CNN.read_bytes(), None, api.PlanOptions(memory, tiles, verify=None)).report
+    report = api.plan(narrow_rows(), None, api.PlanOptions(memory, tiles, verify=None)).report
     assert report.front is not None
     points = report.front.points
     by_role = {p.role: p for p in points}

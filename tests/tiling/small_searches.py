@@ -11,7 +11,7 @@ from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import TilingResult
 
 SHAPE = (1, 16, 8, 8)
-SMALL = short_search(2_500, branches=0)
+SMALL = short_search(1_200, branches=0)
 """Searches go through all their steps, but not on and on."""
 ALL_BUT_LOOPS = api.AllowedOperators.of({*schema.operator_names().values()} - {"WHILE"})
 """Searches for loops have tests of their own."""

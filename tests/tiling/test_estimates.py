@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.conftest import needs_tflm, published
@@ -141,7 +143,7 @@ def test_tiles_go_through_operators_with_several_results():
         operators=ALL_BUT_LOOPS,
         objective="head",
         workers=1,
-        search_budget=SMALL,
+        search_budget=replace(SMALL, search_work=500),
     )
     options = api.PlanOptions(api.MemoryOptions(time_limit=120.0), tiles=tiles)
     report = api.plan(chain.finish(), options=options).report

@@ -137,9 +137,9 @@ def test_only_what_promises_to_join_the_front_is_combined():
 
 @pytest.mark.slow
 def test_closed_gaps_lower_the_mean_of_the_front_and_take_nothing_away():
-    data = published("kws_ref_model")
+    data, budget = published("kws_ref_model"), replace(SMALL, batch=36, gap_batch=18)
     plain, closed = (
-        search(data, operators=AllowedOperators.NONE, search_budget=replace(SMALL, gap_work=work))
+        search(data, operators=AllowedOperators.NONE, search_budget=replace(budget, gap_work=work))
         for work in (0, 6_000)
     )
     assert mean_bytes(closed.front, 1.1) < mean_bytes(plain.front, 1.1)

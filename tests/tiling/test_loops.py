@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 SHAPE = (1, 32, 32, 16)
 LOOP = {"WHILE", "LESS", "DYNAMIC_UPDATE_SLICE"}
-FEW = short_search(2_000)
+FEW = short_search(800)
 """Searches go through all their steps, but not on and on."""
 
 

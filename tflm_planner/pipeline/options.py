@@ -85,6 +85,8 @@ class MemoryOptions:
     """How to make a first plan quickly. The final plan is never worse than this one."""
     exact_effort: float = 1.0
     """Effort of exact packing, relative to the default."""
+    climb_effort: float = 1.0
+    """Effort of packing by local search, relative to the default."""
 
     @property
     def input_overlaps_of(self) -> InputOverlapRule:

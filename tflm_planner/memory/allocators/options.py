@@ -24,6 +24,8 @@ class AllocatorOptions:
     """Names of allocators: see ALLOCATORS."""
     effort: float = 1.0
     """Effort of the exact search, relative to the usual one."""
+    climb_effort: float = 1.0
+    """Effort of local search, relative to the usual one."""
     seed: int = 0
     """Seed of all random choices."""
     budget: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET

@@ -275,6 +275,7 @@ class _Portfolio:
             rounds = min(self.budget.climb_rounds, self.budget.climb_work // work)
             if self.gain_is_small:
                 rounds = rounds // self.budget.small_gain_climb_divisor + 1
+            rounds = int(rounds * self.options.climb_effort)
             bound = max(choice.bound, self.bound)
             climbed = climb(arrays, order, bound=bound, rounds=rounds, seed=self.options.seed)
             self.offer("local", choice, climbed.tolist())

@@ -134,11 +134,17 @@ def place_buffers(
         if options.overlap
         else plain
     )
+    allocators = AllocatorOptions(
+        (options.allocator,),
+        effort=options.exact_effort,
+        climb_effort=options.climb_effort,
+        seed=options.seed,
+    )
     for problem in (full,) if full is plain or options.recipe else (full, plain):
         on_progress(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,
-            AllocatorOptions((options.allocator,), options.exact_effort, options.seed),
+            allocators,
             required=_required_overlaps(timeline, model, options),
             stop=stop,
             listener=_listener(on_progress),

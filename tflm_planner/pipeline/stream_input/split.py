@@ -36,7 +36,9 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 
 _QUICK_EFFORT = 0.1
-"""Effort of exact packing for a plan that only helps to choose where to split."""
+"""Effort of packing for a plan that only helps to choose where to split. With all rounds of local
+search `stream-input cnn_int8.tflite --search none` takes 31.5 s of a processor in place of 9.2;
+its pair, and those of vww, ResNet8 and mobilenet_v2_030_80, are the same."""
 
 
 def split_for_rows(
@@ -214,7 +216,8 @@ class _SplitSearch:
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
     """Options for a plan that only helps to choose where to split."""
-    return replace(options, memory=replace(options.memory, exact_effort=_QUICK_EFFORT), tiles=None)
+    quick = replace(options.memory, exact_effort=_QUICK_EFFORT, climb_effort=_QUICK_EFFORT)
+    return replace(options, memory=quick, tiles=None)
 
 
 def _optimistic_sram(pair: StreamedPair) -> int:
