@@ -285,7 +285,7 @@ class Killing(ClusterEngine):
 @pytest.mark.slow
 def test_a_search_is_the_same_on_a_cluster_whose_worker_is_killed() -> None:
     pytest.importorskip("distributed")
-    short = replace(OPTIONS, drawn=12, batch=6)
+    short = replace(OPTIONS, drawn=6, batch=3)
     with two_dask_workers() as dask:
         dask.wait_until_both_work()
         victim = dask.workers[0]
