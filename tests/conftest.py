@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib.util
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from xdist.scheduler import Scheduling
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
@@ -47,6 +51,15 @@ def published(name: str) -> bytes:
 @pytest.fixture
 def cnn() -> bytes:
     return CNN.read_bytes()
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    """Each process has a share of the tests in one piece, so that what a file prepares, and
+    TensorFlow, is loaded once; who has none left takes from the other."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

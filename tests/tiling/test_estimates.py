@@ -127,12 +127,12 @@ def test_operators_with_several_results_are_estimated(kind, parts):
 @pytest.mark.slow
 def test_tiles_go_through_operators_with_several_results():
     """The large tensor lies between two convolutions: regions that lower the head hold both."""
-    chain = Chain((1, 24, 24, 4))
+    chain = Chain((1, 16, 16, 4))
     chain.conv(64, 3)
-    halves = [chain.tensor((1, 24, 24, 32)) for _ in range(2)]
+    halves = [chain.tensor((1, 16, 16, 32)) for _ in range(2)]
     axis = chain.graph.constant("axis", 3)
     chain.graph.op("SPLIT", [axis, chain.x], halves, "SplitOptions", numSplits=2)
-    again = chain.tensor((1, 24, 24, 32))
+    again = chain.tensor((1, 16, 16, 32))
     chain.graph.op("RELU", [halves[0]], [again], version=2)
     y = chain.tensor(chain.shape)
     chain.graph.op("CONCATENATION", [halves[1], again], [y], "ConcatenationOptions", axis=3)
