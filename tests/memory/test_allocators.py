@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -294,9 +295,22 @@ def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
 @pytest.mark.parametrize("effort", [0.1, 1.0, 2.0])
 def test_no_call_spends_more_slices_than_the_budget_has(effort: float, slices: list[float]) -> None:
     """But for the last slice of each order."""
-    best_of(hard(80, 0), AllocatorOptions(effort=effort, budget=NO_CLIMBING))
+    best_of(hard(80, 0), AllocatorOptions(exact_effort=effort, budget=NO_CLIMBING))
     budget = NO_CLIMBING.slices * effort
     assert budget <= sum(slices) < budget + len(exact.PREORDERS)
+
+
+def test_a_climb_has_as_many_rounds_as_its_effort_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds, climb = list[int](), climbing.climb
+
+    def record(arrays: Arrays, order: list[int], **options: Any) -> Any:
+        rounds.append(options["rounds"])
+        return climb(arrays, order, **options)
+
+    monkeypatch.setattr(climbing, "climb", record)
+    for effort in (1.0, 0.1):
+        best_of(hard(80, 0), AllocatorOptions(("local",), climb_effort=effort))
+    assert rounds == [16_000, 1_600]
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

@@ -61,6 +61,15 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> list[
     return made
 
 
+def test_without_tiles_only_what_may_still_be_the_best_is_planned_in_full(monkeypatch) -> None:
+    """ResNet8 is planned at several places, quickly."""
+    plans = count_calls(monkeypatch, split, "plan_split")
+    data = (PUBLISHED / "pretrainedResnet_quant.tflite").read_bytes()
+    pair, _ = split.split_for_rows(data, options_on("nano33ble"))
+    in_full = [ops for _, ops, _, options, *_ in plans if options.memory.climb_effort == 1]
+    assert len(plans) > 4 and in_full == [pair.ops]
+
+
 def test_few_splits_of_a_long_chain_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """What each operator adds to the front's persistent memory is in the bounds, so the first plan
     rules out all others, and is only made again in full."""

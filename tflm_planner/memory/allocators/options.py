@@ -22,7 +22,7 @@ class AllocatorOptions:
 
     allocators: tuple[str, ...] = ("best",)
     """Names of allocators: see ALLOCATORS."""
-    effort: float = 1.0
+    exact_effort: float = 1.0
     """Effort of the exact search, relative to the usual one."""
     climb_effort: float = 1.0
     """Effort of local search, relative to the usual one."""

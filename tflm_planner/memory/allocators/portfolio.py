@@ -304,7 +304,7 @@ class _Portfolio:
             searches.append((choice, minimiser))
         budget = self.budget
         slices = budget.slices_for_small_gain if self.gain_is_small else budget.slices
-        left = budget.slices_by_name if self.options.patient else slices * self.options.effort
+        left = budget.slices_by_name if self.options.patient else slices * self.options.exact_effort
         self._search(searches, complete, left)
 
     def _search(

@@ -136,7 +136,7 @@ def place_buffers(
     )
     allocators = AllocatorOptions(
         (options.allocator,),
-        effort=options.exact_effort,
+        exact_effort=options.exact_effort,
         climb_effort=options.climb_effort,
         seed=options.seed,
     )
