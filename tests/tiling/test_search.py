@@ -29,7 +29,7 @@ def test_searches_lower_the_arena(cnn, method):
     plain = search(data, method=method, max_slowdown=1.0).best
     assert found.evaluated > 10 and found.best.arena <= plain.arena
     assert found.best.slowdown <= 1.1
-    assert method == "motes" or found.best.arena < 80_000
+    assert found.best.arena < 80_000, "untiled: 91,180 and 119,632"
     rising = [t.bytes for t in found.front]
     assert rising == sorted(rising)
     assert all(a.slowdown > b.slowdown for a, b in itertools.pairwise(found.front))
