@@ -212,10 +212,10 @@ def test_rounded_training_sees_what_int8_computes(name: str) -> None:
 def test_a_dense_network_learns_the_same_each_time_and_is_made_int8() -> None:
     pytest.importorskip("sklearn")
     digits = load_data("digits")
-    recipe = Recipe(epochs=3, batch=32, rate=0.2)
+    recipe = Recipe(epochs=2, batch=32, rate=0.2)
     twice = [untrained(dense(), 0) for _ in range(2)]
     histories = [train(trainable, digits, recipe) for trainable in twice]
-    assert histories[0] == histories[1] and histories[0][-1].accuracy > 0.85
+    assert histories[0] == histories[1] and histories[0][-1].accuracy > 0.8
     state, again = (trainable.state() for trainable in twice)
     assert all(np.array_equal(values, again[name]) for name, values in state.items())
     assert not np.array_equal(state["1.after.gamma"], np.ones(6)), "norms that stay are trained"

@@ -13,6 +13,7 @@ import pytest
 
 from tests.jobs.work import Task, nothing_to_send, pid_of, square, talkative
 from tests.processes import posix_only
+from tflm_planner.jobs import cluster
 from tflm_planner.jobs.engine import JobFailure
 from tflm_planner.jobs.engines import engine_at
 from tflm_planner.jobs.processes import LocalEngine
@@ -87,7 +88,8 @@ def test_who_stops_to_iterate_ends_the_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_cluster_is_a_wrong_address() -> None:
+def test_no_cluster_is_a_wrong_address(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "_SECONDS_TO_ANSWER", 1)
     with pytest.raises(UsageError, match="no Dask scheduler answers"):
         engine_at("tcp://localhost:1", 2)

@@ -76,9 +76,9 @@ def test_few_splits_of_a_long_chain_are_planned(monkeypatch: pytest.MonkeyPatch)
     plans = count_calls(monkeypatch, split, "plan_split")
     halves = count_calls(monkeypatch, split_points, "split_model")
     samples = count_calls(monkeypatch, shortlist, "split_model")
-    pair, _ = split.split_for_rows(long_chain(300), options_on(M4))
+    pair, _ = split.split_for_rows(long_chain(150), options_on(M4))
     assert pair.ops == (0,) and len(plans) == 2
-    assert len(halves) == 4096 // 300 and len(samples) == 9
+    assert len(halves) == 4096 // 150 and len(samples) == 9
 
 
 def test_the_geometry_of_a_long_chain_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
