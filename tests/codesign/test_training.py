@@ -4,6 +4,8 @@ the same as a model of floats, and nearly the same as one of int8."""
 from __future__ import annotations
 
 import csv
+import hashlib
+import importlib
 import os
 import re
 import subprocess
@@ -17,11 +19,12 @@ import numpy as np
 import pytest
 
 import tflm_planner
-from tests.conftest import needs_tflm
+from tests.conftest import ROOT, needs_tflm
 from tests.frameworks import needs_framework
 from tflm_planner.codesign.chains.chain import Chain, Layer
 from tflm_planner.codesign.chains.families import ChainBuilder
 from tflm_planner.codesign.chains.residuals import plain, reorganise, repvgg, vanishing
+from tflm_planner.codesign.framework import tensorflow
 from tflm_planner.codesign.networks.build import build_int8
 from tflm_planner.codesign.networks.evaluate import evaluate
 from tflm_planner.codesign.networks.folding import fold
@@ -122,22 +125,42 @@ def test_frameworks_are_imported_in_one_place() -> None:
     assert [path.relative_to(package).as_posix() for path in files] == ["codesign/framework.py"]
 
 
+def print_settings() -> None:
+    """What TensorFlow is set to, and a gradient whose sums are shared out among threads."""
+    tf = tensorflow()
+    config = importlib.import_module("tensorflow.python.framework.config")
+    images = tf.constant(np.random.default_rng(0).normal(size=(64, 20, 20, 8)), tf.float32)
+    filters = tf.Variable(tf.ones((3, 3, 8, 16)))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(tf.nn.conv2d(images, filters, 1, "SAME")))
+    digest = hashlib.sha256(tape.gradient(loss, filters).numpy().tobytes()).hexdigest()
+    onednn = os.environ["TF_ENABLE_ONEDNN_OPTS"]
+    print(onednn, config.is_op_determinism_enabled(), len(os.sched_getaffinity(0)), digest)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
-def test_the_kernels_that_crashed_are_off_and_operators_are_deterministic() -> None:
-    """In a process of its own: what is set must be set before the first import."""
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
+def test_the_kernels_that_crashed_are_off_and_cores_change_no_number() -> None:
+    """In processes of their own: what is set must be set before the first import."""
     program = (
         "import os\n"
-        "from tflm_planner.codesign.framework import tensorflow\n"
-        "tf = tensorflow()\n"
-        "from tensorflow.python.framework import config\n"
-        "print(os.environ['TF_ENABLE_ONEDNN_OPTS'], config.is_op_determinism_enabled())\n"
+        "from tests.codesign.test_training import print_settings\n"
+        "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{cores}])\n"
+        "print_settings()\n"
     )
-    inherited = {k: v for k, v in os.environ.items() if k != "TF_ENABLE_ONEDNN_OPTS"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=inherited, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["0", "True"]
+    ours = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS")
+    inherited = {k: v for k, v in os.environ.items() if k not in ours}
+    digests: set[str] = set()
+    for cores in (1, 2):
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(cores=cores)],
+            cwd=ROOT, env=inherited, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        onednn, deterministic, used, digest = done.stdout.split()
+        assert (onednn, deterministic) == ("0", "True") and int(used) <= cores
+        digests.add(digest)
+    assert len(digests) == 1
 
 
 # --- data -----------------------------------------------------------------------------------------

@@ -28,6 +28,10 @@ FrameworkTensor = Any
 """A tensor of the framework in use."""
 Framework = Literal["tensorflow", "torch"]
 Function = TypeVar("Function", bound=Callable[..., Any])
+THREADS = "2"
+"""The threads of an operator on a CPU, on however many cores. Parts of a sum are given to threads,
+so that another number trains other weights. For more cores and larger networks the environment
+variables TF_NUM_INTRAOP_THREADS (TensorFlow) and OMP_NUM_THREADS (PyTorch) set another number."""
 
 
 @cache
@@ -47,11 +51,13 @@ def keras() -> Any:
 
 @cache
 def tensorflow() -> Any:
-    """TensorFlow with deterministic operators. Raises UsageError if it is not installed.
+    """TensorFlow with deterministic operators of `THREADS` threads. Raises UsageError if it is not
+    installed.
 
     oneDNN's kernels are disabled: with them training sometimes crashed ("corrupted size vs.
     prev_size", TensorFlow 2.21 on a loaded machine), without them it never did."""
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", THREADS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         tf: Any = importlib.import_module("tensorflow")
@@ -144,9 +150,10 @@ def _framework() -> Framework:
 
 @cache
 def _torch() -> Any:
-    """PyTorch with deterministic operators, which multiply floats as floats: on a GPU convolutions
-    round their operands to 10 bits otherwise, and a network differs from what numpy computes in the
-    fourth digit (measured on an H200). Raises UsageError if it is not installed."""
+    """PyTorch with deterministic operators of `THREADS` threads, which multiply floats as floats:
+    on a GPU convolutions round their operands to 10 bits otherwise, and a network differs from what
+    numpy computes in the fourth digit (measured on an H200). Raises UsageError if it is not
+    installed."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may sum in any order
     try:
         torch: Any = importlib.import_module("torch")
@@ -155,6 +162,7 @@ def _torch() -> Any:
             "KERAS_BACKEND is torch, which is not installed: "
             "pip install 'tflm-planner[codesign-torch]'"
         ) from error
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", THREADS)))
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     return torch
