@@ -162,7 +162,8 @@ def _torch() -> Any:
             "KERAS_BACKEND is torch, which is not installed: "
             "pip install 'tflm-planner[codesign-torch]'"
         ) from error
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", THREADS)))
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(int(THREADS))
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     return torch
