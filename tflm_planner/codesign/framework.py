@@ -28,7 +28,7 @@ FrameworkTensor = Any
 """A tensor of the framework in use."""
 Framework = Literal["tensorflow", "torch"]
 Function = TypeVar("Function", bound=Callable[..., Any])
-THREADS = "2"
+THREADS = 2
 """The threads of an operator on a CPU, on however many cores. Parts of a sum are given to threads,
 so that another number trains other weights. For more cores and larger networks the environment
 variables TF_NUM_INTRAOP_THREADS (TensorFlow) and OMP_NUM_THREADS (PyTorch) set another number."""
@@ -57,7 +57,7 @@ def tensorflow() -> Any:
     oneDNN's kernels are disabled: with them training sometimes crashed ("corrupted size vs.
     prev_size", TensorFlow 2.21 on a loaded machine), without them it never did."""
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", THREADS)
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(THREADS))
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         tf: Any = importlib.import_module("tensorflow")
@@ -163,7 +163,7 @@ def _torch() -> Any:
             "pip install 'tflm-planner[codesign-torch]'"
         ) from error
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(int(THREADS))
+        torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     return torch
