@@ -34,7 +34,7 @@ from tflm_planner.verification.verdict import CANNOT_RUN, DIFFERENT, EQUAL, Runt
 FAR = 1 << 60
 
 
-SMALL = short_search(2_500)
+SMALL = short_search(1_000)
 """A few tilings are enough."""
 
 
