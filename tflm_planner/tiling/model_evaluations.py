@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, if_permitted, tiling_of
-from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
+from tflm_planner.tiling.evaluate.evaluator import UNTILED, EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
@@ -28,10 +28,6 @@ from tflm_planner.tiling.tilings import (
     slower_front,
 )
 from tflm_planner.tiling.work import WorkBudget
-from tflm_planner.transforms.schedules import Effort
-
-UNTILED = EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))
-"""The model without tiles, in the order of its file."""
 
 
 class EvaluatedCandidate(NamedTuple):

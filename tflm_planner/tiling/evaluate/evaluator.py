@@ -32,7 +32,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.reorder import OrderProblem, Reorder
-from tflm_planner.transforms.schedules import ORDER_STATES, quick_order
+from tflm_planner.transforms.schedules import ORDER_STATES, Effort, quick_order
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class EvaluationRequest:
     def family(self) -> Hashable:
         """Equal for requests that are best evaluated together (`evaluation.evaluate_family`)."""
         return self.candidate.family, self.part
+
+
+UNTILED = EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))
+"""The model without tiles, in the order of its file."""
 
 
 @dataclass(frozen=True)

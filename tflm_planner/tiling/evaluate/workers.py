@@ -24,7 +24,12 @@ from tflm_planner.support.cores import usable_cores
 from tflm_planner.support.frames import read_frame, write_frame
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.evaluate.candidate import Evaluation
-from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator, RequestFamily
+from tflm_planner.tiling.evaluate.evaluator import (
+    UNTILED,
+    EvaluationRequest,
+    Evaluator,
+    RequestFamily,
+)
 from tflm_planner.tiling.options import TilingOptions
 
 T = TypeVar("T", covariant=True)
@@ -147,9 +152,11 @@ class _Child:
     ready: Event = field(default_factory=Event)
 
     def send_model(self, model: tuple[bytes, TilingOptions]) -> None:
-        """Send the model to the child, and wait until it has read it. A pipe's buffer is smaller
-        than a model, so the write blocks until the child reads."""
-        if self.send(model) and self.receive() is not None:
+        """Send the model to the child, and wait until it has read it and evaluated it once: what
+        the first job loads takes 0.4 s, for which the search would wait later. A pipe's buffer is
+        smaller than a model, so the write blocks until the child reads."""
+        first = RequestFamily((UNTILED,))
+        if all(self.send(message) and self.receive() is not None for message in (model, first)):
             self.ready.set()
 
     def send(self, message: Any) -> bool:
