@@ -121,6 +121,11 @@ class OperatorOptions:
         """Whether the table has a field for a fused activation."""
         return hasattr(self.table, "fusedActivationFunction")
 
+    @property
+    def beta(self) -> float:
+        """The factor of a SOFTMAX's logits."""
+        return getattr(self.table, "beta", 1.0)
+
     # --- axes ---
 
     @property

@@ -5,6 +5,7 @@
                       RELU of seven axes              its kernel writes behind an array of six
     operands          CONCATENATION of eleven         its Prepare fails
     empty results     SPLIT_V into 0 rows and 5       taken for tensors of unknown size
+    scales            SOFTMAX of a scale of 1e-8      its Prepare ends the program (`scales`)
     variables         READ_VARIABLE without a value   it copies nothing, and leaves rubbish
     scratch           of what only a signature runs   its address is written to a wild place
 
@@ -22,6 +23,7 @@ from tflm_planner.tflm.element_types import refusal
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import has_entry
 from tflm_planner.tflm.kernels.scratch import scratch_requests
+from tflm_planner.tflm.scales import refusal_of_scales
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can
 
@@ -111,6 +113,7 @@ def refused_operators(
             _of_axes(op, target),
             _of_joined(op),
             _of_empty_result(op, target),
+            refusal_of_scales(op),
             variables.refusal(op),
             UNPLACED_SCRATCH if op in apart and _has_known_scratch(op, target) else None,
         )
