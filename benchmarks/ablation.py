@@ -332,7 +332,7 @@ def _table_row(change: Change, mode: str, own: Sequence[Row], before: Sequence[R
 
 
 def _per_cent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.2f} %"
+    return f"{100 * (ratio - 1):+z.2f} %"
 
 
 def main() -> None:
