@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import tflm_planner as tp
 from tests.conftest import needs_tflm
 from tests.models.build import Net
 from tests.tflm.test_arena import measured
@@ -88,10 +89,13 @@ def test_tflm_runs_what_is_just_within(name: str) -> None:
     assert measured(JUST_WITHIN[name], 1 << 14) is not None
 
 
+@needs_tflm
 def test_what_is_told_of_a_network_that_was_not_trained() -> None:
     """Its logits are all but zero, so that SOFTMAX gets a scale that LiteRT's own kernel takes."""
     data = of_scales("SOFTMAX", [7.8e-9], 1 / 256, beta=1.0)
     shown = render_arena("m", api.arena(data, BOARD), BOARD)
     assert "CANNOT RUN" in shown and "whose scale is 7.8e-09" in shown
-    with pytest.raises(api.ModelError, match="weights that were not trained"):
-        api.plan(data)
+    with pytest.raises(tp.ModelError, match="weights that were not trained"):
+        tp.plan(data)
+    with pytest.raises(tp.ModelError, match=r"TFLM: SOFTMAX 'y'.*whose scale is 7\.8e-09"):
+        tp.plan(data, tile=tp.Tile(portable=True))

@@ -214,7 +214,7 @@ def _way_out(model: Model, target: Target) -> str:
         return "--portable makes a file of it that TFLM runs, proved by LiteRT, which runs both"
     return (
         "--no-verify plans it all the same, for firmware with kernels of its own, and with "
-        "--portable LiteRT proves it"
+        "--portable LiteRT proves it, where LiteRT runs it"
     )
 
 

@@ -81,7 +81,7 @@ def check_provable(
     if on_tflm is None:
         return tiles
     elsewhere = why_unable(data, "LiteRT", options)
-    why = explain(model, on_tflm)
+    why = _why_on_tflm(model, on_tflm)
     if elsewhere is not None and not _terms_stand_alone(model):
         raise ModelError(
             f"no runtime here can run the model (LiteRT: {explain(model, elsewhere)}; TFLM: "
@@ -114,6 +114,14 @@ def check_runs_on_boards(model: Model, proof: Proof, options: VerifyOptions | No
             f"TFLM cannot run the model ({explain(model, why)}); nothing was written. "
             f"{_UNPROVED_HINT}"
         )
+
+
+def _why_on_tflm(model: Model, why: str) -> str:
+    """TFLM's message `why`, explained; where it names no operator, as one of a process that ended,
+    what TFLM is known not to run."""
+    explained = explain(model, why)
+    known = cannot_run(model, load_target(HOST_RUNTIME)) if explained == why else []
+    return known[0] if known else explained
 
 
 def _has_others(model: Model) -> bool:
