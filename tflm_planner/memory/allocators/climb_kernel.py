@@ -14,7 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tflm_planner.memory.allocators.machine_code import Ints, compiled, compiled_in_place, int64
+from tflm_planner.memory.allocators.machine_code import (
+    Indices,
+    Ints,
+    compiled,
+    compiled_in_place,
+    inlined,
+    int64,
+    uint64,
+)
 
 _ROUNDS_TO_RESTART = 30
 """After this many rounds without progress the climb restarts. Twenty problems of large networks in
@@ -27,6 +35,8 @@ and so on. The same twenty problems with 1, 2, 3, 6 and 10 items, at 60 rounds: 
 10.1 and 10.7 % (with 4: 10.3 %). Following any lower neighbour instead of a support: 11.5 %."""
 FAR = 1 << 60
 """Larger than every position in an order and every height."""
+ONE = uint64(1)
+"""An index plus 1 is an index; plus a signed integer, a float."""
 RANDOM_MASK = 0x7FFFFFFF
 """Bits of the random state."""
 
@@ -34,8 +44,8 @@ RANDOM_MASK = 0x7FFFFFFF
 class Conflicts(NamedTuple):
     """The conflicts of items: the first fields of `Arrays`."""
 
-    starts: Ints
-    other: Ints
+    starts: Indices
+    other: Indices
     low: Ints
     high: Ints
     heights: Ints
@@ -44,9 +54,10 @@ class Conflicts(NamedTuple):
 class PlacedItems(NamedTuple):
     """An order of items and the offsets that first fit gives them; changed in place."""
 
-    order: Ints  # the items that may move, in the order in which they are placed
+    order: Indices  # the items that may move, in the order in which they are placed
     position: Ints  # item -> its place in the order; -1: placed before all; FAR: not placed yet
     offsets: Ints  # item -> offset, or -1
+    tops: Ints  # item of the order -> its end; any other item -> -1
 
 
 class Blocked(NamedTuple):
@@ -59,19 +70,19 @@ class Blocked(NamedTuple):
 class Replaced(NamedTuple):
     """The offsets that a move changes, kept so that the move can be undone."""
 
-    marks: Ints  # item -> 1 while it waits to be placed again
-    items: Ints  # the items that changed, one after the other
+    marks: Ints  # place in the order -> 1 while its item waits to be placed again
+    items: Indices  # the items that changed, one after the other
     offsets: Ints  # and their offsets before
 
 
-@compiled_in_place
+@inlined
 def _lowest_offset(
     conflicts: Conflicts, placement: PlacedItems, item: int, blocked: Blocked
 ) -> int:
     """The lowest offset of an item that is free of conflicts with the items placed before it."""
     bottoms, tops, offsets = blocked.bottoms, blocked.tops, placement.offsets
     count, at = 0, placement.position[item]
-    for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
+    for e in range(conflicts.starts[item], conflicts.starts[item + ONE]):
         other = conflicts.other[e]
         if placement.position[other] < at:
             bottoms[count] = offsets[other] - conflicts.high[e]
@@ -93,28 +104,24 @@ def _lowest_offset(
 
 
 @compiled_in_place
-def _place_all(conflicts: Conflicts, placement: PlacedItems, blocked: Blocked) -> int:
+def place_all(conflicts: Conflicts, placement: PlacedItems, blocked: Blocked) -> int:
     """Place all items of the order by first fit; returns the height."""
-    height = int64(0)
     for p in range(placement.order.size):
         item = placement.order[p]
         placement.position[item] = p
     for p in range(placement.order.size):
         item = placement.order[p]
         placement.offsets[item] = _lowest_offset(conflicts, placement, item, blocked)
-        if placement.offsets[item] + conflicts.heights[item] > height:
-            height = int(placement.offsets[item] + conflicts.heights[item])
-    return height
+        placement.tops[item] = placement.offsets[item] + conflicts.heights[item]
+    return _height(placement.tops)
 
 
 @compiled_in_place
-def _height(conflicts: Conflicts, placement: PlacedItems) -> int:
+def _height(tops: Ints) -> int:
     """The highest end of an item of the order."""
     height = int64(0)
-    for p in range(placement.order.size):
-        item = placement.order[p]
-        if placement.offsets[item] + conflicts.heights[item] > height:
-            height = int(placement.offsets[item] + conflicts.heights[item])
+    for item in range(tops.size):
+        height = tops[item] if tops[item] > height else height
     return height
 
 
@@ -126,34 +133,29 @@ def _draw(random_state: Ints, count: int) -> int:
 
 
 @compiled_in_place
-def _draw_peak_item(
-    conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
-) -> int:
-    """A random one of the movable items that reach the top."""
+def _draw_peak_item(tops: Ints, height: int, random_state: Ints) -> int:
+    """A random one of the items of the order that reach the top."""
     count = int64(0)
-    for p in range(movable.size):
-        item = movable[p]
-        if placement.offsets[item] + conflicts.heights[item] == height:
-            count += 1
+    for item in range(tops.size):
+        count += 1 if tops[item] == height else 0
     pick = _draw(random_state, count)
-    for p in range(movable.size):
-        item = movable[p]
-        if placement.offsets[item] + conflicts.heights[item] == height:
+    for item in range(tops.size):
+        if tops[item] == height:
             if pick == 0:
-                return item
+                return uint64(item)
             pick -= 1
-    return movable[0]
+    return uint64(0)
 
 
 @compiled_in_place
 def _draw_support(
     conflicts: Conflicts, placement: PlacedItems, item: int, random_state: Ints
 ) -> int:
-    """A random one of the movable items that support this item (it rests on them, so that it cannot
-    lie lower); -1 if there is none."""
+    """A random one of the items of the order that support this item (it rests on them, so that it
+    cannot lie lower); the item itself if there is none."""
     offsets, position = placement.offsets, placement.position
-    count, support = int64(0), int64(-1)
-    for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
+    count, support = int64(0), item
+    for e in range(conflicts.starts[item], conflicts.starts[item + ONE]):
         other = conflicts.other[e]
         rests = offsets[other] - conflicts.low[e] == offsets[item]
         if rests and 0 <= position[other] < position[item]:
@@ -167,39 +169,40 @@ def _draw_support(
 def _draw_earlier_neighbour(
     conflicts: Conflicts, position: Ints, item: int, random_state: Ints
 ) -> int:
-    """A random neighbour of an item that is placed before it and may move; -1 if there is none."""
+    """The position of a random neighbour of an item that is placed before it and may move; -1 if
+    there is none."""
     count, at = int64(0), position[item]
-    for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
+    for e in range(conflicts.starts[item], conflicts.starts[item + ONE]):
         if 0 <= position[conflicts.other[e]] < at:
             count += 1
     if count == 0:
         return int64(-1)
     pick = _draw(random_state, count)
-    for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
+    for e in range(conflicts.starts[item], conflicts.starts[item + ONE]):
         if 0 <= position[conflicts.other[e]] < at:
             if pick == 0:
-                return conflicts.other[e]
+                return int(position[conflicts.other[e]])
             pick -= 1
     return int64(-1)
 
 
 @compiled_in_place
 def _draw_move(
-    conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
+    conflicts: Conflicts, placement: PlacedItems, height: int, random_state: Ints
 ) -> tuple[int, int]:
     """Draw a move (from, to): take an item at the peak, follow its supports downwards for a random
     number of steps, and place the item reached before one of its neighbours."""
-    item = _draw_peak_item(conflicts, placement, height, movable, random_state)
+    item = _draw_peak_item(placement.tops, height, random_state)
     for _ in range(_draw(random_state, int64(_SUPPORT_DEPTH))):
         support = _draw_support(conflicts, placement, item, random_state)
-        if support < 0:
+        if support == item:
             break
         item = support
     at = placement.position[item]
     earlier = _draw_earlier_neighbour(conflicts, placement.position, item, random_state)
     if earlier >= 0:
-        return at, placement.position[earlier]
-    return at, _draw(random_state, movable.size)
+        return at, earlier
+    return at, _draw(random_state, placement.order.size)
 
 
 @compiled_in_place
@@ -221,47 +224,56 @@ def _place_after_move(
     at: int, target: int, replaced: Replaced, blocked: Blocked,
 ) -> int:  # fmt: skip
     """Repeat first fit after a move from `at` to `target`, but only for items whose offset may
-    change: the moved item, its neighbours between `at` and `target`, and the later neighbours of
-    any item whose offset did change. Returns the number of changes n, or -1 - n as soon as an item
-    reaches `stop`."""
+    change: the moved item, and those for which an item that they conflict with has gone from below
+    their offset, or come to where they lie. Returns the number of changes n, or -1 - n as soon as
+    an item reaches `stop`."""
     starts, other, marks = conflicts.starts, conflicts.other, replaced.marks
+    low, high = conflicts.low, conflicts.high
     order, position, offsets = placement.order, placement.position, placement.offsets
-    begin, end = (at, target) if at < target else (target, at)
-    waiting, changes = 1, 0
-    marks[order[target]] = 1
-    for e in range(starts[order[target]], starts[order[target] + 1]):
-        if begin <= position[other[e]] <= end and not marks[other[e]]:
-            marks[other[e]] = 1
+    moved, waiting, changes = order[target], 1, 0
+    marks[target] = 1
+    for e in range(starts[moved], starts[moved + ONE]):
+        near = other[e]
+        place = position[near]
+        was_below = offsets[moved] + low[e] < offsets[near]
+        if was_below and at <= place < target and not marks[place]:  # it is placed before now
+            marks[place] = 1
             waiting += 1
     too_high = False
-    for p in range(begin, order.size):
+    for p in range(at if at < target else target, order.size):
         if not waiting:
             break
-        item = order[p]
-        if not marks[item]:
+        if not marks[p]:
             continue
-        marks[item] = 0
+        item, marks[p] = order[p], 0
         waiting -= 1
         if too_high:  # only clear the remaining marks
             continue
-        offset = _lowest_offset(conflicts, placement, item, blocked)
-        if offset == offsets[item]:
+        before, offset = offsets[item], _lowest_offset(conflicts, placement, item, blocked)
+        last_new = at if item == moved else p  # items up to here were not placed after it before
+        if offset != before:
+            replaced.items[changes], replaced.offsets[changes] = item, before
+            changes += 1
+            offsets[item], placement.tops[item] = offset, offset + conflicts.heights[item]
+            if placement.tops[item] >= stop:
+                too_high = True
+                continue
+        elif last_new <= p:
             continue
-        replaced.items[changes], replaced.offsets[changes] = item, offsets[item]
-        changes += 1
-        offsets[item] = offset
-        if offset + conflicts.heights[item] >= stop:
-            too_high = True
-            continue
-        for e in range(starts[item], starts[item + 1]):
-            if p < position[other[e]] < FAR and not marks[other[e]]:
-                marks[other[e]] = 1
-                waiting += 1
+        for e in range(starts[item], starts[item + ONE]):
+            near = other[e]
+            place = position[near]
+            if p < place < FAR and not marks[place]:
+                is_hit = offset + low[e] < offsets[near] < offset + high[e]
+                was_below = before + low[e] < offsets[near] and place > last_new
+                if is_hit or (was_below and offset != before):
+                    marks[place] = 1
+                    waiting += 1
     return -1 - changes if too_high else changes
 
 
 @compiled_in_place
-def _try_move(
+def try_move(
     conflicts: Conflicts, placement: PlacedItems, height: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
 ) -> int:  # fmt: skip
@@ -270,20 +282,22 @@ def _try_move(
     changes = _place_after_move(conflicts, placement, height + 1, at, target, replaced, blocked)
     if changes < 0:
         for c in range(-1 - changes):
-            placement.offsets[replaced.items[c]] = replaced.offsets[c]
+            item = replaced.items[c]
+            placement.offsets[item] = replaced.offsets[c]
+            placement.tops[item] = replaced.offsets[c] + conflicts.heights[item]
         _move(placement, target, at)
         return int64(-1)
-    return _height(conflicts, placement)
+    return _height(placement.tops)
 
 
 @compiled_in_place
-def _copy(source: Ints, target: Ints) -> None:
+def _copy(source: Ints | Indices, target: Ints | Indices) -> None:
     for k in range(source.size):
         target[k] = source[k]
 
 
 @compiled_in_place
-def _sort_by(items: Ints, keys: Ints) -> None:
+def _sort_by(items: Indices, keys: Ints) -> None:
     """Sort items by their keys; the sort is stable."""
     for p in range(items.size):
         item, at = items[p], p
@@ -308,7 +322,7 @@ class ClimbWorkspace(NamedTuple):
     """The arrays that a climb works on: the best order and its offsets, what a move changes, random
     state."""
 
-    order: Ints
+    order: Indices
     offsets: Ints
     replaced: Replaced
     random_state: Ints
@@ -316,35 +330,35 @@ class ClimbWorkspace(NamedTuple):
 
 @compiled
 def climb_order(
-    conflicts: Conflicts, placement: PlacedItems, movable: Ints,
+    conflicts: Conflicts, placement: PlacedItems,
     bound: int, rounds: int, seed: int, blocked: Blocked,
 ) -> int:  # fmt: skip
     """Climb from the placement's order. Returns the lowest height; the placement then has the
-    offsets of that height, and its order has changed. movable: the items of the order, sorted. All
-    other items keep their offsets."""
+    offsets of that height, and its order has changed. Items that are not in the order keep
+    their offsets."""
     size, random_state = conflicts.heights.size, np.empty(1, np.int64)
     random_state[0] = seed
     replaced = Replaced(
-        np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+        np.zeros(size, np.int64), np.empty(size, np.uint64), np.empty(size, np.int64)
     )
-    best_order = np.empty(placement.order.size, np.int64)
+    best_order = np.empty(placement.order.size, np.uint64)
     workspace = ClimbWorkspace(best_order, np.empty(size, np.int64), replaced, random_state)
-    return _climb(conflicts, placement, movable, bound, rounds, blocked, workspace)
+    return _climb(conflicts, placement, bound, rounds, blocked, workspace)
 
 
 @compiled_in_place
 def _climb(
-    conflicts: Conflicts, placement: PlacedItems, movable: Ints,
+    conflicts: Conflicts, placement: PlacedItems,
     bound: int, rounds: int, blocked: Blocked, workspace: ClimbWorkspace,
 ) -> int:  # fmt: skip
     """See `climb_order`."""
     random_state = workspace.random_state
-    height = _place_all(conflicts, placement, blocked)
+    height = place_all(conflicts, placement, blocked)
     best, stalled = height, 0
     _copy(placement.order, workspace.order)
     _copy(placement.offsets, workspace.offsets)
     for _ in range(rounds):
-        if best <= bound or movable.size < 2:
+        if best <= bound or placement.order.size < 2:
             break
         restarts = stalled >= _ROUNDS_TO_RESTART
         if restarts:
@@ -352,12 +366,12 @@ def _climb(
                 _copy(workspace.order, placement.order)
             _swap_some(placement, random_state)
             stalled = 0
-        at, target = _draw_move(conflicts, placement, height, movable, random_state)
+        at, target = _draw_move(conflicts, placement, height, random_state)
         if restarts:
             _move(placement, at, target)
-            height = _place_all(conflicts, placement, blocked)
+            height = place_all(conflicts, placement, blocked)
         else:
-            reached = _try_move(
+            reached = try_move(
                 conflicts, placement, height, at, target, workspace.replaced, blocked
             )
             stalled = 0 if 0 <= reached < height else stalled + 1
@@ -373,12 +387,12 @@ def _climb(
 
 
 @compiled
-def _list_unplaced(placement: PlacedItems, begin: int, end: int, numbers: Ints) -> Ints:
+def _list_unplaced(placement: PlacedItems, begin: int, end: int, numbers: Ints) -> Indices:
     """The items in order[begin : end] that have no offset yet, sorted by `numbers`."""
     count = int64(0)
     for p in range(begin, end):
         count += 1 if placement.offsets[placement.order[p]] < 0 else 0
-    unplaced = np.empty(count, np.int64)
+    unplaced = np.empty(count, np.uint64)
     count = int64(0)
     for p in range(begin, end):
         if placement.offsets[placement.order[p]] < 0:
@@ -390,7 +404,7 @@ def _list_unplaced(placement: PlacedItems, begin: int, end: int, numbers: Ints) 
 
 @compiled
 def _place_in_best_order(
-    conflicts: Conflicts, stage: PlacedItems, items: Ints, ranks: Ints, enough: int,
+    conflicts: Conflicts, stage: PlacedItems, items: Indices, ranks: Ints, enough: int,
     best_offsets: Ints, blocked: Blocked,
 ) -> int:  # fmt: skip
     """Place a stage's items by first fit in each order, until one height is at most `enough`.
@@ -400,7 +414,7 @@ def _place_in_best_order(
     for r in range(ranks.shape[0] - 1):
         _copy(items, stage.order)
         _sort_by(stage.order, ranks[r])
-        height = _place_all(conflicts, stage, blocked)
+        height = place_all(conflicts, stage, blocked)
         if height < least:
             least = height
             for p in range(items.size):
@@ -426,22 +440,22 @@ def place_stages(
         items = _list_unplaced(placement, ends[s], ends[s + 1], numbers)
         if items.size == 0:
             continue
-        order = np.empty(items.size, np.int64)
-        stage = PlacedItems(order, placement.position, placement.offsets)
+        order = np.empty(items.size, np.uint64)
+        stage = PlacedItems(order, placement.position, placement.offsets, placement.tops)
         least = _place_in_best_order(conflicts, stage, items, ranks, enough, best_offsets, blocked)
         if rounds > 0 and least > enough:
             entries = int64(0)
             for p in range(items.size):
-                entries += conflicts.starts[items[p] + 1] - conflicts.starts[items[p]] + 1
+                entries += int64(conflicts.starts[items[p] + ONE] - conflicts.starts[items[p]]) + 1
             most = work // entries + 1
             _copy(items, order)
             _sort_by(order, best_offsets)
             least = climb_order(
-                conflicts, stage, items, enough, most if most < rounds else rounds, int64(0),
+                conflicts, stage, enough, most if most < rounds else rounds, int64(0),
                 blocked,
             )  # fmt: skip
         for p in range(items.size):
-            placement.position[items[p]] = -1
+            placement.position[items[p]] = placement.tops[items[p]] = -1
         heights[s] = least
         if least > enough:
             enough = least

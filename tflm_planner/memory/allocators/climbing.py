@@ -23,7 +23,7 @@ from tflm_planner.memory.allocators.climb_kernel import (
     climb_order,
     place_stages,
 )
-from tflm_planner.memory.allocators.machine_code import Ints
+from tflm_planner.memory.allocators.machine_code import Indices, Ints
 
 
 def climb(
@@ -40,14 +40,12 @@ def climb(
     the offsets of items that must not move, and -1 for all others; an item that is neither in
     `order` nor in `given` has no offset in the result. seed: the seed of all random choices."""
     offsets = np.full(len(arrays.heights), -1, np.int64) if given is None else given.copy()
-    first = np.array(order, np.int64)
-    movable = np.sort(first)
+    first = np.array(order, np.uint64)
     position = np.where(offsets >= 0, -1, FAR)
-    placement = PlacedItems(first, position, offsets)
+    placement = _not_yet_placed(first, position, offsets)
     climb_order(
         _conflicts_of(arrays),
         placement,
-        movable,
         bound,
         rounds,
         seed & RANDOM_MASK,
@@ -74,21 +72,26 @@ def climb_stages(
     """
     size = len(arrays.heights)
     ends = np.cumsum([0, *map(len, stages)])
-    items = np.array([k for stage in stages for k in stage], np.int64)
+    items = np.array([k for stage in stages for k in stage], np.uint64)
     ranks = np.empty((len(orders) + 1, size), np.int64)
     for rank, order in zip(ranks, (*orders, np.arange(size)), strict=True):
         rank[order] = np.arange(len(order))
     heights = np.zeros(len(stages), np.int64)
     offsets, position = np.full(size, -1, np.int64), np.full(size, FAR, np.int64)
     place_stages(
-        _conflicts_of(arrays), PlacedItems(items, position, offsets), ends, ranks,
+        _conflicts_of(arrays), _not_yet_placed(items, position, offsets), ends, ranks,
         bound, rounds, work, heights, _make_blocked(arrays),
     )  # fmt: skip
     return offsets, heights
 
 
 def _conflicts_of(arrays: Arrays) -> Conflicts:
-    return Conflicts(arrays.starts, arrays.other, arrays.low, arrays.high, arrays.heights)
+    starts, other = arrays.starts.view(np.uint64), arrays.other.view(np.uint64)
+    return Conflicts(starts, other, arrays.low, arrays.high, arrays.heights)
+
+
+def _not_yet_placed(order: Indices, position: Ints, offsets: Ints) -> PlacedItems:
+    return PlacedItems(order, position, offsets, np.full(len(offsets), -1, np.int64))
 
 
 def _make_blocked(arrays: Arrays) -> Blocked:
