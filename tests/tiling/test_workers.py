@@ -20,6 +20,7 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.evaluate import workers as workers_module
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
+from tflm_planner.tiling.evaluate.job_queue import JobQueue
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.transforms.tile.tile import band
 
@@ -129,3 +130,18 @@ def test_no_more_processes_than_the_machine_has_use_for(monkeypatch):
     pool = Workers(wide(), asked)
     assert len(pool.evaluate([EvaluationRequest(Candidate((band(0, 1, 2),), False))])) == 1
     assert len(started) == 2
+
+
+def test_a_process_rather_takes_the_kinds_of_jobs_that_it_took_before():
+    """And what nobody took before rather than what another did; none is left out."""
+    here, child = 0, 1
+    kinds = ["a", "b", "a", None, "c", "b"]
+    homes = {"a": here, "b": child}
+    queue = JobQueue([Squared(n) for n in range(6)], Stop(), kinds, homes)
+    assert queue.take(1, child) == 1
+    assert queue.take(6, here) is None, "five are left"
+    assert [queue.take(1, here) for _ in range(4)] == [0, 2, 3, 4]
+    assert homes == {"a": here, "b": child, "c": here}
+    assert queue.take(1, here) == 5 and homes["b"] == here, "rather than wait for the child"
+    assert queue.take(1, child) is None
+    assert queue.jobs_without_result() == [0, 1, 2, 3, 4, 5]

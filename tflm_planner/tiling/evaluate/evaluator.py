@@ -60,6 +60,12 @@ class RequestFamily:
 
     requests: tuple[EvaluationRequest, ...]
 
+    @property
+    def tiles(self) -> Hashable:
+        """Equal for jobs for which the same tiled model is made."""
+        (request, *_) = self.requests
+        return request.candidate.regions, request.candidate.order, request.part
+
     def run(self, evaluator: Evaluator) -> list[Evaluation | None]:
         """One evaluation for each request."""
         with no_collection():

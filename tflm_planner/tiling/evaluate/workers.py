@@ -1,7 +1,8 @@
 """Runs jobs in several processes, or only in this one if no other can be started.
 
-Every process reads the model by itself and takes the next job when it is free. Results are put in
-the order of the jobs, so that the number of processes changes only the time. Evaluations are cached
+Every process reads the model by itself. When it is free it takes the next job, rather one whose
+tiles it has made before, as it remembers them and some of their plans. Results are put in the order
+of the jobs, so that the number of processes changes only the time. Evaluations are cached
 for all searches that share the workers. When a search is stopped, no further job begins, and
 running jobs are not waited for. Children are started as `python -m
 tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's script; jobs
@@ -16,8 +17,8 @@ import subprocess
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from threading import Event, Lock, Thread
-from typing import Any, Generic, Protocol, TypeVar
+from threading import Event, Thread
+from typing import Any, TypeVar
 
 from tflm_planner.support.children import ChildProcess, start_module
 from tflm_planner.support.cores import usable_cores
@@ -30,11 +31,14 @@ from tflm_planner.tiling.evaluate.evaluator import (
     Evaluator,
     RequestFamily,
 )
+from tflm_planner.tiling.evaluate.job_queue import Job, JobQueue
 from tflm_planner.tiling.options import TilingOptions
 
-T = TypeVar("T", covariant=True)
+T = TypeVar("T")
 
 _WORKER = "tflm_planner.tiling.evaluate.worker"
+_HERE = 0
+"""The number of this process; the children have the following ones."""
 _JOBS_OF_CHILD, _JOBS_LEFT_TO_TAKE_TWO = 2, 4
 """How many jobs a child has at once, and how many must be left for it to take the second one."""
 
@@ -43,14 +47,6 @@ def process_count(wanted: int) -> int:
     """The number of processes to use if `wanted` are asked for: more than one a core would only
     wait for each other, and each takes memory."""
     return min(wanted, usable_cores())
-
-
-class Job(Protocol[T]):
-    """A unit of work: plain data that can be sent to another process."""
-
-    def run(self, evaluator: Evaluator) -> T:
-        """The result of the job; never None."""
-        ...
 
 
 class Workers:
@@ -63,6 +59,7 @@ class Workers:
         self._children: list[_Child] = []
         self._job_count, self._children_to_start = 0, process_count(options.workers) - 1
         self._known: dict[Hashable, Evaluation | None] = {}
+        self._homes: dict[Hashable, int] = {}
         self.stop = Stop()
         """Ends the running search."""
         if len(self.evaluator.model.main.ops) > options.search_budget.large_model:
@@ -94,25 +91,30 @@ class Workers:
         self._job_count += len(requests) - len(families)
         jobs = [RequestFamily(tuple(requests[k] for k in family)) for family in families.values()]
         evaluations: list[Evaluation | None] = [None] * len(requests)
-        for numbers, of_family in zip(families.values(), self.run(jobs), strict=True):
+        results = self.run(jobs, [job.tiles for job in jobs])
+        for numbers, of_family in zip(families.values(), results, strict=True):
             for number, evaluation in zip(numbers, of_family, strict=True):
                 evaluations[number] = evaluation
         return evaluations
 
-    def run(self, jobs: Sequence[Job[T]]) -> list[T]:
-        """The result of each job. Raises StoppedError if the search is stopped before."""
+    def run(self, jobs: Sequence[Job[T]], kinds: Sequence[Hashable] = ()) -> list[T]:
+        """The result of each job. kinds: one for each job, or none; jobs of one kind are rather run
+        by one process. Raises StoppedError if the search is stopped before."""
         self.stop.check()
         self._job_count += len(jobs)
         enough = self._job_count > self._options.search_budget.jobs_before_processes
         if enough and self._children_to_start > 0:
             self._start_children()
-        queue = _JobQueue[T](jobs, self.stop)
+        queue = JobQueue[T](jobs, self.stop, kinds or [None] * len(jobs), self._homes)
         poll = self._options.search_budget.child_poll_seconds
-        threads = [Thread(target=_feed_child, args=(c, queue, poll)) for c in self._children]
+        threads = [
+            Thread(target=_feed_child, args=(child, process, queue, poll))
+            for process, child in enumerate(self._children, _HERE + 1)
+        ]
         try:
             for thread in threads:
                 thread.start()
-            while (number := queue.take(1)) is not None:
+            while (number := queue.take(1, _HERE)) is not None:
                 queue.results[number] = jobs[number].run(self.evaluator)
             queue.is_closed = True
             for thread in threads:
@@ -186,35 +188,7 @@ class _Child:
                     stream.close()
 
 
-@dataclass
-class _JobQueue(Generic[T]):
-    """Jobs for several processes: each takes the next one when it is free."""
-
-    jobs: Sequence[Job[T]]
-    stop: Stop
-    """Once it is over, no job begins."""
-    results: dict[int, T] = field(default_factory=dict[int, T])
-    """The results by the numbers of the jobs."""
-    is_closed: bool = False
-    """Whether no further job is to begin."""
-    _next: int = 0
-    _lock: Lock = field(default_factory=Lock)
-
-    def take(self, least: int) -> int | None:
-        """The number of the next job; None if fewer than `least` are left, or if the search is
-        stopped."""
-        with self._lock:
-            if self._next + least > len(self.jobs) or self.stop.is_over:
-                return None
-            self._next += 1
-            return self._next - 1
-
-    def jobs_without_result(self) -> list[int]:
-        """The numbers of the jobs that have no result."""
-        return [k for k in range(len(self.jobs)) if k not in self.results]
-
-
-def _feed_child(child: _Child, queue: _JobQueue[Any], poll_seconds: float) -> None:
+def _feed_child(child: _Child, process: int, queue: JobQueue[Any], poll_seconds: float) -> None:
     """Have a child run jobs as long as there are any. It has one job to work on, and a second one
     while enough jobs are left. The caller runs the jobs that the child does not finish."""
     while not child.ready.wait(poll_seconds):
@@ -223,7 +197,7 @@ def _feed_child(child: _Child, queue: _JobQueue[Any], poll_seconds: float) -> No
     sent: deque[int] = deque()
     while True:
         while len(sent) < _JOBS_OF_CHILD:
-            number = queue.take(_JOBS_LEFT_TO_TAKE_TWO if sent else 1)
+            number = queue.take(_JOBS_LEFT_TO_TAKE_TWO if sent else 1, process)
             if number is None:
                 break
             if not child.send(queue.jobs[number]):
