@@ -54,6 +54,19 @@ def hard(count: int, seed: int) -> Problem:
     return Problem.of(tuple(buffers))
 
 
+def trailing(count: int, seed: int) -> Problem:
+    """A dense problem in which every fifth pair may share memory, from a distance on, or at two."""
+    problem, chance = hard(count, seed), random.Random(seed)
+    overlaps: list[Overlap] = []
+    for i, j in [*concurrent_pairs(problem.buffers)][::5]:
+        low = chance.randrange(-40, 40)
+        ends = (
+            ((low, UNBOUNDED),) if chance.random() < 0.5 else ((low, low + 3), (low + 50, low + 60))
+        )
+        overlaps += [Overlap(i, j, *both) for both in ends]
+    return problem.permitting(overlaps)
+
+
 def paint(problem: Problem, plan: Plan) -> bool:
     """Whether a plan is legal, by painting every byte of every step.
 

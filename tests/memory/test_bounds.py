@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 
 from tests.call_counts import assert_near_linear
-from tests.memory.random_problems import brute_force, chain, problems, sliding_chains
-from tflm_planner.memory.allocators import AllocatorOptions, best_of
+from tests.memory.random_problems import brute_force, chain, problems, sliding_chains, trailing
+from tflm_planner.memory.allocators import AllocatorOptions, best_of, live_kernel
+from tflm_planner.memory.allocators.packing import pack
+from tflm_planner.memory.allocators.problem_table import ProblemTable
 from tflm_planner.memory.bounds import (
     Needs,
     chained_bound,
@@ -73,8 +76,22 @@ def test_a_moment_needs_its_heaviest_set(problem: Problem) -> None:
         sets = (c for n in range(len(live) + 1) for c in itertools.combinations(live, n))
         need = max(map(bytes_of, sets))
         assert needs.at(time) == need
+        assert live_kernel.needs_at(ProblemTable.of(problem), [time]) == [need]
         most = max(most, need)
     assert live_bound(problem) == most
+    assert live_kernel.live_bound(ProblemTable.of(problem)) == most
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_compiled_is_no_weaker_and_still_a_bound(seed: int) -> None:
+    """Also where more buffers are linked than all sets are looked at of."""
+    problem = trailing((12, 30, 60)[seed % 3], seed)
+    table, needs = ProblemTable.of(problem), Needs(problem)
+    times = sorted({b.start for b in problem.buffers})
+    found = live_kernel.needs_at(table, times)
+    assert all(a >= needs.at(time) for a, time in zip(found, times, strict=True))
+    assert max(found) == live_kernel.live_bound(table) >= live_bound(problem)
+    assert live_kernel.live_bound(table) <= pack(problem, ()).height(problem)
 
 
 def test_parts_that_overlap_along_a_chain_need_all_their_bytes() -> None:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.memory.random_problems import hard
+from tests.memory.random_problems import trailing
 from tflm_planner.memory.allocators import climb_kernel
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climb_kernel import (
@@ -19,20 +19,6 @@ from tflm_planner.memory.allocators.climb_kernel import (
 )
 from tflm_planner.memory.allocators.items import choose_all
 from tflm_planner.memory.allocators.machine_code import Ints
-from tflm_planner.memory.problem import UNBOUNDED, Overlap, Problem, concurrent_pairs
-
-
-def trailing(count: int, seed: int) -> Problem:
-    """A dense problem in which every fifth pair may share memory, from a distance on, or at two."""
-    problem, chance = hard(count, seed), random.Random(seed)
-    overlaps: list[Overlap] = []
-    for i, j in [*concurrent_pairs(problem.buffers)][::5]:
-        low = chance.randrange(-40, 40)
-        ends = (
-            ((low, UNBOUNDED),) if chance.random() < 0.5 else ((low, low + 3), (low + 50, low + 60))
-        )
-        overlaps += [Overlap(i, j, *both) for both in ends]
-    return problem.permitting(overlaps)
 
 
 def inputs(arrays: Arrays) -> tuple[Conflicts, Blocked]:

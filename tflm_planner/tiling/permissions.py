@@ -40,7 +40,11 @@ from tflm_planner.tiling.trials import better_trials
 COMPILED = (
     compiling.CLIMBING,
     compiling.CompiledModules(
-        ("tflm_planner.tiling.segmentation_kernel", "tflm_planner.tiling.hotspots.min_cut")
+        (
+            "tflm_planner.memory.allocators.live_kernel",
+            "tflm_planner.tiling.segmentation_kernel",
+            "tflm_planner.tiling.hotspots.min_cut",
+        )
     ),
     compiling.EXACT,
 )

@@ -24,9 +24,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from tflm_planner.memory.bounds import Needs, live_bound
+from tflm_planner.memory.allocators.live_kernel import live_bound, needs_at
+from tflm_planner.memory.allocators.problem_table import ProblemTable
 from tflm_planner.memory.problem import UNBOUNDED, Overlap, Problem
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.tflm.liveness import Timeline, hands_over
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.spelling_offers import FormOffers, Offer, OfferMemo, rate_between
@@ -85,7 +86,8 @@ class SpellingChoice:
         self._scratch = _scratch_buffers(timeline)
         freed = tuple(Overlap(*p.pair, p.freed, UNBOUNDED) for p in gaining)
         freest = self._with_scratch({p.position: p.form.scratch for p in gaining})
-        self.floor = live_bound(freest.permitting((*problem.overlaps, *freed)))
+        freest = freest.permitting((*problem.overlaps, *freed))
+        self.floor = live_bound(ProblemTable.of(freest))
         """A lower bound on the height of plans with any spellings."""
         self._operators = [p.offers for p in gaining if p.need > self.floor]
         self._spelled = {o.spelling: (p.pair, o) for p in self._operators for o in p.offers}
@@ -179,16 +181,17 @@ def _pointwise(
 ) -> Iterator[_Pointwise]:
     """The operators of the main graph that gain from another spelling."""
     place = {t: i for i, t in enumerate(timeline.planned)}
-    needs = Needs(problem)
+    found: list[tuple[int, tuple[Tensor, Tensor], FormOffers, int]] = []
     for position, op in enumerate(model.main.ops):
         form, operand = offers_of(op), op.inputs[0] if op.inputs else None
         if form is None or form.freed is None or operand is None:
             continue
-        result = op.outputs[0]
-        if not hands_over(op, operand, result, timeline):
-            continue
-        need = needs.at(timeline.spans[result].first)
-        yield _Pointwise(position, (place[result], place[operand]), need, form.freed, form)
+        if hands_over(op, operand, op.outputs[0], timeline):
+            found.append((position, (op.outputs[0], operand), form, form.freed))
+    times = [timeline.spans[result].first for _, (result, _), _, _ in found]
+    needs = needs_at(ProblemTable.of(problem), times)
+    for (position, (result, operand), form, freed), need in zip(found, needs, strict=True):
+        yield _Pointwise(position, (place[result], place[operand]), need, freed, form)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
 from tflm_planner.memory.allocators.conflict_kernel import Pieces, list_conflicts
 from tflm_planner.memory.allocators.items import Items
 from tflm_planner.memory.allocators.machine_code import Ints
-from tflm_planner.memory.problem import Problem
+from tflm_planner.memory.allocators.problem_table import ProblemTable
 
 
 @dataclass(frozen=True)
@@ -42,18 +41,20 @@ class Arrays:
     degrees: Ints
 
     @staticmethod
-    def of(items: Items) -> Arrays:
-        """The arrays of these items."""
+    def of(items: Items, table: ProblemTable | None = None) -> Arrays:
+        """The arrays of these items. table: that of their problem, if it is known."""
         count = len(items)
         owner, shift = _ints(items.owner), _ints(items.shift)
-        size, start, end = _buffers(items.problem)
+        table = table or ProblemTable.of(items.problem)
+        size, start, end = table.size, table.start, table.end
         heights, begins = np.zeros(count, np.int64), np.full(count, 1 << 60, np.int64)
         ends, areas = np.zeros(count, np.int64), np.zeros(count, np.int64)
         np.maximum.at(heights, owner, shift + size)
         np.minimum.at(begins, owner, start)
         np.maximum.at(ends, owner, end)
         np.add.at(areas, owner, size * (end - start))
-        row, other, low, high, pair = _list_conflicts(items.problem, owner, shift, size)
+        pieces = Pieces(owner, shift, size, table.near_starts, table.near)
+        row, other, low, high, pair = list_conflicts(pieces, table.permits)
         starts = np.zeros(count + 1, np.int64)
         starts[1:] = np.cumsum(np.bincount(row, minlength=count))
         leads = np.ones(len(other), np.int64)
@@ -78,27 +79,6 @@ class Arrays:
 
 def _ints(values: tuple[int, ...]) -> Ints:
     return np.array(values, np.int64)
-
-
-def _buffers(problem: Problem) -> tuple[Ints, Ints, Ints]:
-    """The sizes, starts and ends of all buffers."""
-    table = np.array([(b.size, b.start, b.end) for b in problem.buffers], np.int64).reshape(-1, 3)
-    return table[:, 0], table[:, 1], table[:, 2]
-
-
-def _list_conflicts(
-    problem: Problem, owner: Ints, shift: Ints, size: Ints
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """For each entry: the item, the other item, the forbidden interval (low, high) of
-    `offset[other] - offset[item]`, and the number of the pair. Sorted by item, then by the number
-    of the pair, then by interval."""
-    counts = [0, *map(len, problem.neighbours)]
-    near = np.fromiter(chain.from_iterable(problem.neighbours), np.int64, sum(counts))
-    permits = np.array(
-        sorted((i, j, *stretch) for (i, j), free in problem.permits.items() for stretch in free),
-        np.int64,
-    ).reshape(-1, 4)
-    return list_conflicts(Pieces(owner, shift, size, np.cumsum(counts), near), permits)
 
 
 __all__ = ["Arrays"]

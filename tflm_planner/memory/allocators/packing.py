@@ -15,7 +15,9 @@ from tflm_planner.memory.allocators import stages
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.items import Items, bind, choose_all
-from tflm_planner.memory.bounds import chained_bound, live_bound
+from tflm_planner.memory.allocators.live_kernel import live_bound
+from tflm_planner.memory.allocators.problem_table import ProblemTable
+from tflm_planner.memory.bounds import chained_bound
 from tflm_planner.memory.budgets import DEFAULT_PACK_BUDGET, PackBudget
 from tflm_planner.memory.problem import Buffer, Overlap, Plan, Problem
 
@@ -24,9 +26,10 @@ ROUNDS = DEFAULT_PACK_BUDGET.rounds
 
 
 def warm_up() -> None:
-    """Load the compiled functions that this module uses; compile them if that was never done on
-    this machine."""
-    items = bind(Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
+    """Load the compiled functions that this module uses, but for `live_kernel`; compile them if
+    that was never done on this machine."""
+    problem = Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1)))
+    items = bind(problem, ())
     climb(Arrays.of(items), (0, 1), rounds=1)
     stages.place_stages(items, 0, 1)
 
@@ -40,20 +43,22 @@ def pack(
     """A legal plan. `required`: aliases to take; one that contradicts an earlier one is dropped."""
     if not problem.buffers:
         return Plan(())
-    bound = live_bound(problem)
+    table = ProblemTable.of(problem)
+    bound = live_bound(table)
     count = len(problem.buffers)
     if count <= budget.buffers_at_once:
-        return _pack_at_once(problem, required, bound, rounds, budget)
+        return _pack_at_once(problem, table, required, bound, rounds, budget)
     staged = _pack_stages(problem, required, bound, rounds, budget)
     if count > budget.buffers_both_ways or staged.height(problem) <= bound:
         return staged
-    whole = _pack_at_once(problem, required, bound, rounds, budget)
+    whole = _pack_at_once(problem, table, required, bound, rounds, budget)
     return min(staged, whole, key=lambda plan: plan.height(problem))
 
 
 def _pack_at_once(
-    problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, budget: PackBudget
-) -> Plan:
+    problem: Problem, table: ProblemTable, required: Sequence[Overlap],
+    bound: int, rounds: int, budget: PackBudget,
+) -> Plan:  # fmt: skip
     """Place and climb the whole problem, once with all consistent aliases bound and once with only
     the required ones bound."""
     bound = chained_bound(problem, bound) if rounds else bound  # ends climbs, changes no plan
@@ -61,7 +66,7 @@ def _pack_at_once(
     all_bound, open_ones = choose_all(problem, required), bind(problem, required)
     is_same = (all_bound.owner, all_bound.shift) == (open_ones.owner, open_ones.shift)
     for items in (all_bound,) if is_same else (all_bound, open_ones):
-        for height, offsets in _place_and_climb(items, bound, rounds, budget):
+        for height, offsets in _place_and_climb(items, table, bound, rounds, budget):
             if best is None or height < best[0]:
                 best = height, items, offsets
         if best is not None and best[0] <= bound:
@@ -89,11 +94,11 @@ def _pack_stages(
 
 
 def _place_and_climb(
-    items: Items, bound: int, rounds: int, budget: PackBudget
+    items: Items, table: ProblemTable, bound: int, rounds: int, budget: PackBudget
 ) -> list[tuple[int, list[int]]]:
     """(height, offsets) of the lowest first fit, then of a climb that starts from it unless it
     reaches the bound."""
-    arrays = Arrays.of(items)
+    arrays = Arrays.of(items, table)
     fits = [climb(arrays, order) for order in arrays.orders()]
     height, k = min((int((fit + arrays.heights).max()), k) for k, fit in enumerate(fits))
     lowest_fit = (height, fits[k].tolist())
