@@ -89,9 +89,19 @@ def bind(problem: Problem, aliases: Iterable[Overlap]) -> Items:
     An alias is dropped when it would place two buffers of a group so that they share bytes at a
     time when both live and no permit allows that distance.
     """
+    aliases = tuple(aliases)
+    if not aliases:
+        return _apart(problem)
     groups = _Groups(problem)
     taken = tuple(o for o in aliases if groups.join(o))
     return groups.items(taken)
+
+
+def _apart(problem: Problem) -> Items:
+    """Each buffer is an item."""
+    count = len(problem.buffers)
+    members, sizes = tuple((i,) for i in range(count)), tuple(b.size for b in problem.buffers)
+    return Items(problem, members, tuple(range(count)), (0,) * count, (), sizes)
 
 
 def choose_all(problem: Problem, first: Sequence[Overlap] = ()) -> Items:
