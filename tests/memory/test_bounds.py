@@ -94,6 +94,14 @@ def test_what_is_compiled_is_no_weaker_and_still_a_bound(seed: int) -> None:
     assert live_kernel.live_bound(table) <= pack(problem, ()).height(problem)
 
 
+def test_of_a_ring_every_second_buffer_needs_all_its_bytes_and_one_more_a_part() -> None:
+    """More are linked than all sets are looked at of, and none can be decided at once: each shares
+    6 of its 10 bytes with either neighbour."""
+    buffers = [Buffer(f"{k}", 10, 0, 1) for k in range(13)]
+    problem = Problem.of(buffers, [Overlap(k, (k + 1) % 13, 4, 4) for k in range(13)])
+    assert live_kernel.live_bound(ProblemTable.of(problem)) == live_bound(problem) == 6 * 10 + 4
+
+
 def test_parts_that_overlap_along_a_chain_need_all_their_bytes() -> None:
     # |----|         each part shares its last 2 bytes with the next one
     #     |----|
