@@ -1,7 +1,8 @@
-"""The proof for every input, where plans are made: before the runtimes, and in every report."""
+"""The proof for every input, where plans are made: beside the runtimes, and in every report."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +22,10 @@ from tflm_planner.pipeline.planning.model_planner import ModelPlanner
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.report.json.document import to_json
 from tflm_planner.report.text.report import render_report
-from tflm_planner.support.errors import OutputsDifferError
+from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.verification import compare as comparing
 from tflm_planner.verification.terms import TermsProof
+from tflm_planner.verification.verdict import RuntimeCheck, Verdict
 
 pytestmark = needs_tflm
 
@@ -39,10 +41,21 @@ def test_a_plan_is_equal_for_every_input_and_says_with_which_error() -> None:
     ] is None  # fmt: skip
 
 
+def seen_equal(*_: object) -> Verdict:
+    """The verdict of runtimes that see no difference."""
+    return Verdict((RuntimeCheck("TFLM", "equal", 2, outputs_vary=True, detail=""),))
+
+
+def ended(*_: object) -> Verdict:
+    """A runtime that ends its process."""
+    raise ModelError("a test ended the runtime")
+
+
+@pytest.mark.parametrize("compare", [seen_equal, ended])
 def test_a_plan_that_loses_a_byte_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compare: Callable[..., Verdict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before any runtime has run it."""
+    """Whatever the runtimes say."""
     plan = ModelPlanner.plan
 
     def spoilt(self, original, model, prove):
@@ -52,11 +65,8 @@ def test_a_plan_that_loses_a_byte_is_not_written(
 
         return plan(self, original, model, prove_worse)
 
-    def not_run(*_: object) -> None:
-        raise AssertionError("the runtimes were asked")
-
     monkeypatch.setattr(ModelPlanner, "plan", spoilt)
-    monkeypatch.setattr(proving, "compare_with_twin", not_run)
+    monkeypatch.setattr(proving, "compare_with_twin", compare)
     with pytest.raises(OutputsDifferError, match=r"as its terms show: output 0 .* operator \d"):
         api.plan(small_network(1), tmp_path / "out.tflite")
     assert not [*tmp_path.iterdir()]
@@ -118,21 +128,32 @@ def test_a_pair_is_equal_for_every_input_and_says_so() -> None:
     assert "proved       equal for every input (chance of error < 2^-1" in said
 
 
+def test_what_ends_a_runtime_is_told_where_terms_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proving, "compare_with_twin", ended)
+    with pytest.raises(ModelError, match="a test ended the runtime"):
+        api.plan(small_network(1))
+
+
+def test_an_error_of_the_proof_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though another thread computes it."""
+    monkeypatch.setattr(proving, "prove_by_terms", lambda *_: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        api.plan(small_network(1))
+
+
+@pytest.mark.parametrize("compare", [seen_equal, ended])
 def test_a_pair_whose_terms_differ_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compare: Callable[..., Verdict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before any runtime has run it."""
+    """Whatever the runtimes say."""
     real = proving.prove_pair_by_terms
 
     def late(original, halves, kernels):
         strips = replace(halves.strips, delay=halves.strips.delay - 1)
         return real(original, replace(halves, strips=strips), kernels)
 
-    def not_run(*_: object) -> None:
-        raise AssertionError("the runtimes were asked")
-
     monkeypatch.setattr(proving, "prove_pair_by_terms", late)
-    monkeypatch.setattr(proving, "verify_pair", not_run)
+    monkeypatch.setattr(proving, "verify_pair", compare)
     paths = tmp_path / "front.tflite", tmp_path / "back.tflite"
     with pytest.raises(OutputsDifferError, match=r"the split model .* as its terms show: output 0"):
         api.stream_input(

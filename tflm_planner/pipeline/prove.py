@@ -3,7 +3,7 @@ every file that is made is compared with the original.
 
     check_provable    before a search: can results be proved here at all?
     check_runs_...    without a search, after the proof: did TFLM run the original?
-    Prover            file -> terms, runtimes -> Proof: equal, or refused with a reason
+    Prover            file -> terms beside runtimes -> Proof: equal, or refused with a reason
     check_..._proved  for the last file: raises an error unless it was proved equal
 
 Callers decide which file is made next if one is refused.
@@ -24,7 +24,8 @@ from tflm_planner.pipeline.planning.planned_file import PlannedFile
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal
 from tflm_planner.pipeline.runtime_failures import explain, is_of_this_machine
 from tflm_planner.pipeline.stream_input.pairs import StreamedPair
-from tflm_planner.support.errors import ModelError, OutputsDifferError
+from tflm_planner.support.background import in_background
+from tflm_planner.support.errors import ModelError, OutputsDifferError, PlannerError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, new_refusal
@@ -188,47 +189,51 @@ class Prover:
         options = self._options
         if options is None:
             return Proof()
-        terms = self._terms_of(planned)
-        if terms.status == DIFFERENT:
+
+        def compare(options: VerifyOptions) -> Verdict:
+            return compare_with_twin(self._original, planned, options, self._on_progress)
+
+        if not planned.exact:
+            terms = TermsProof("not run", detail="a sum is split, which is not exact")
+            tolerance = options.tolerance or Tolerance()
+            verdict = self._time(lambda: compare(replace(options, tolerance=tolerance)))
+        else:
+            exactly = replace(options, tolerance=None)
+            terms, verdict = self._time(lambda: _beside(self._terms_of(planned), compare, exactly))
+        if verdict is None:
             return Proof(None, _explain_terms(planned, terms), terms)
-        tolerance = None if planned.exact else options.tolerance or Tolerance()
-        with_tolerance = replace(_beside(terms, options), tolerance=tolerance)
-        verdict = self._time(
-            lambda: compare_with_twin(self._original, planned, with_tolerance, self._on_progress)
-        )
         return Proof(verdict, _explain(planned, verdict) if verdict.differs else None, terms)
 
-    def _terms_of(self, planned: PlannedFile) -> TermsProof:
+    def _terms_of(self, planned: PlannedFile) -> Callable[[], TermsProof]:
         """The proof by terms that a planned model, in its arena, computes the same function of
-        every input. It is not run if a sum is split, since terms would differ."""
-        if not planned.exact:
-            return TermsProof("not run", detail="a sum is split, which is not exact")
+        every input; what is returned waits for it."""
         self._on_progress("proving it equal for every input")
         models = read_model(self._original), read_model(planned.data, dialect=True)
-        return self._time(lambda: prove_by_terms(*models, self._kernels))
+        return in_background(lambda: prove_by_terms(*models, self._kernels))
 
     def prove_pair(self, pair: StreamedPair) -> Proof:
         """Compare the two halves of a split model, run together, with the original."""
         options = self._options
         if options is None:
             return Proof()
-        terms = self._terms_of_pair(pair)
-        if terms.status == DIFFERENT:
-            return Proof(None, Refusal(_difference_of_terms(terms)), terms)
         files = Pair(pair.front.data, pair.back.data, pair.schedule, pair.back.twin)
-        verdict = self._time(
-            lambda: compare_pair(self._original, files, _beside(terms, options), self._on_progress)
-        )
+
+        def compare(options: VerifyOptions) -> Verdict:
+            return compare_pair(self._original, files, options, self._on_progress)
+
+        terms, verdict = self._time(lambda: _beside(self._terms_of_pair(pair), compare, options))
+        if verdict is None:
+            return Proof(None, Refusal(_difference_of_terms(terms)), terms)
         return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None, terms)
 
-    def _terms_of_pair(self, pair: StreamedPair) -> TermsProof:
+    def _terms_of_pair(self, pair: StreamedPair) -> Callable[[], TermsProof]:
         """The proof by terms that both halves, in the memory that they share, together compute the
-        same function of every input."""
+        same function of every input; what is returned waits for it."""
         self._on_progress("proving the pair equal for every input")
         front, back = (read_model(h.data, dialect=True) for h in (pair.front, pair.back))
         halves = Halves(front, back, pair.schedule)
         original = read_model(self._original)
-        return self._time(lambda: prove_pair_by_terms(original, halves, self._kernels))
+        return in_background(lambda: prove_pair_by_terms(original, halves, self._kernels))
 
     def _time(self, prove: Callable[[], Found]) -> Found:
         started = time.monotonic()
@@ -238,9 +243,28 @@ class Prover:
         return outcome
 
 
-def _beside(terms: TermsProof, options: VerifyOptions) -> VerifyOptions:
-    """The options of a comparison on runtimes, given what the terms have shown."""
-    return options.beside_terms if terms.status == EQUAL else options
+def _beside(
+    terms_of: Callable[[], TermsProof],
+    compare: Callable[[VerifyOptions], Verdict],
+    options: VerifyOptions,
+) -> tuple[TermsProof, Verdict | None]:
+    """The proof by terms, and the comparison on runtimes, on as many inputs as models need that
+    terms have proved equal; on more where terms did not. No verdict where terms differ: then no
+    comparison counts. terms_of: waits for the proof, which goes on beside the comparison."""
+    quick, failure = options.beside_terms, None
+    verdict: Verdict | None = None
+    try:
+        verdict = compare(quick)
+    except PlannerError as error:
+        failure = error
+    terms = terms_of()
+    if terms.status == DIFFERENT:
+        return terms, None
+    if failure is not None:
+        raise failure
+    assert verdict is not None
+    few = any(0 < check.inputs < options.inputs for check in verdict.checks)
+    return terms, compare(options) if few and terms.status != EQUAL else verdict
 
 
 def _explain(planned: PlannedFile, verdict: Verdict) -> Refusal:
