@@ -39,7 +39,8 @@ from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling import anticipation, permissions
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.evaluator import Evaluator, RequestFamily
-from tflm_planner.tiling.evaluate.workers import Job, Workers
+from tflm_planner.tiling.evaluate.job_queue import Job
+from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segments import added_work
 from tflm_planner.tiling.tilings import TilingResult, best_tiling, mean_bytes
@@ -153,7 +154,7 @@ class RecallingWorkers(Workers):
             ("order", self._kind), lambda: Evaluator(data, options).order
         )
 
-    def run(self, jobs: Sequence[Job[Any]]) -> list[Any]:
+    def run(self, jobs: Sequence[Job[Any]], kinds: Sequence[Hashable] = ()) -> list[Any]:
         """The result of each job."""
         return [self._memory.recall(self._key(job), lambda job=job: self._run(job)) for job in jobs]
 
