@@ -20,8 +20,6 @@ from tflm_planner.memory.problem import Buffer, Problem
 _MOST_ENUMERATED = 10
 """Linked buffers that are not decided, of which all sets are looked at; of more, the one that adds
 most is taken first."""
-
-
 _ANY = 1 << 62
 """More bytes than any buffers need."""
 
@@ -192,44 +190,57 @@ def _marks_of(links: _Links) -> _Marks:
     )  # fmt: skip
 
 
-@compiled_in_place
-def _list_live(table: ProblemTable, time: int, live: Ints) -> int:
-    """Put the buffers that live at a time into `live`; returns their number."""
-    count = int64(0)
-    for j in range(table.size.size):
-        if table.start[j] <= time < table.end[j]:
-            live[count] = j
-            count += 1
-    return count
-
-
 @compiled
-def _needs(table: ProblemTable, times: Ints, most: Ints) -> Ints:
-    """The bytes that the buffers live at each of these times need; 0 where they need at most
-    `most`, and that is not more than an earlier time needs."""
-    links = _link(table.size, table.permits)
-    marks, live = _marks_of(links), np.empty(table.size.size, np.int64)
-    needs, best = np.zeros(times.size, np.int64), int64(0)
+def _needs(table: ProblemTable, by_start: Ints, times: Ints, most: Ints, best: int) -> Ints:
+    """The bytes that the buffers live at each of these times, in their order, need. 0 where they
+    need at most `most`, and that is at most what an earlier time needs, or at most `best`.
+    by_start: the buffers, sorted by their starts."""
+    start, end, links = table.start, table.end, _link(table.size, table.permits)
+    marks, live = _marks_of(links), np.empty(by_start.size, np.int64)
+    needs, count, begun = np.zeros(times.size, np.int64), int64(0), int64(0)
     for k in range(times.size):
+        left = int64(0)
+        for m in range(count):
+            if end[live[m]] > times[k]:
+                live[left] = live[m]
+                left += 1
+        count = left
+        while begun < by_start.size and start[by_start[begun]] <= times[k]:
+            if end[by_start[begun]] > times[k]:
+                live[count] = by_start[begun]
+                count += 1
+            begun += 1
         if most[k] > best:
-            needs[k] = _need(links, table.size, marks, live, _list_live(table, times[k], live))
+            needs[k] = _need(links, table.size, marks, live, count)
             best = needs[k] if needs[k] > best else best
     return needs
 
 
 def needs_at(table: ProblemTable, times: Sequence[int]) -> list[int]:
     """The bytes that the buffers live at each of these times need; see `bounds.Needs.at`."""
-    return _needs(table, np.array(times, np.int64), np.full(len(times), _ANY, np.int64)).tolist()
+    in_order, places = np.unique(np.array(times, np.int64), return_inverse=True)
+    by_start, most = np.argsort(table.start), np.full(len(in_order), _ANY, np.int64)
+    return _needs(table, by_start, in_order, most, 0)[places].tolist()
 
 
 def live_bound(table: ProblemTable) -> int:
     """The bytes that the buffers live at one time need, at the worst time: at least what
     `bounds.live_bound` says, and hardly ever more."""
-    times = np.unique(table.start)
-    is_live = (table.start <= times[:, None]) & (table.end > times[:, None])
-    live_bytes = is_live @ table.size
-    order = np.argsort(-live_bytes)
-    return int(_needs(table, times[order], live_bytes[order]).max(initial=0))
+    by_start, times = np.argsort(table.start), np.unique(table.start)
+    if not len(times):
+        return 0
+    begun = _total_until(times, table.start, table.size)
+    live_bytes = begun - _total_until(times, table.end, table.size)
+    peak = slice(worst := int(live_bytes.argmax()), worst + 1)  # rules out most other times
+    best = int(_needs(table, by_start, times[peak], live_bytes[peak], 0)[0])
+    return max(best, int(_needs(table, by_start, times, live_bytes, best).max()))
+
+
+def _total_until(times: Ints, events: Ints, sizes: Ints) -> Ints:
+    """For each time, the sizes of all events until then, itself included."""
+    order = np.argsort(events)
+    totals = np.append(0, np.cumsum(sizes[order]))
+    return totals[np.searchsorted(events[order], times, side="right")]
 
 
 def warm_up() -> None:
