@@ -39,7 +39,7 @@ figures as "about" so much, and `export --own-kernels` leaves its registration t
 there are more; the others (`RESHAPE`, `GATHER`, `MEAN`, `PACK`, ...) take any number. \
 `CONCATENATION` joins {joined} operands at most. Since {empty} TFLM refuses an operator with an \
 empty result, such as 0 x 8. An operator that requests scratch in a sub-graph that only a further \
-signature reaches ruins memory when the model is loaded. TFLM ends the program for an int8 \
+signature reaches ruins memory when the model is loaded. TFLM aborts for an int8 \
 `SOFTMAX` of values whose scale is 2^-26 or less (untrained weights), for sums whose operands' \
 scales are 2^19 times the result's (2^14 in int16), and for comparisons of scales of 1 and more. \
 `tflm-plan arena` and `check` say which of these holds for a model, and what to do.

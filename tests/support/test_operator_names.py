@@ -49,7 +49,7 @@ SOFTMAX = {
     f"{KERNELS}/esp_nn/scratch.py": "its scratch, which ESP-NN sizes by the wrong dimension",
     "ops/terms/reductions.py": "its rule in the proof",
     "tflm/refusals.py": "its kernel copies shapes, of six axes at most",
-    "tflm/scales.py": "the scales of logits with which its Prepare ends the program",
+    "tflm/scales.py": "the scales of logits with which its Prepare aborts",
 }
 MOST = 25
 """Modules that name the operator that most of them do: CONCATENATION, which joins tiles."""

@@ -1,4 +1,4 @@
-"""With which scales TFLM ends the program, on either side of the limit, by the wheel."""
+"""With which scales TFLM aborts, on either side of the limit, by the wheel."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ JUST_WITHIN = {
 def test_tflm_ends_the_program_at_the_limit(name: str) -> None:
     assert measured(AT_THE_LIMIT[name], 1 << 14) is None
     (reason,) = cannot_run(read_model(AT_THE_LIMIT[name]), BOARD)
-    assert "TFLM ends the program where" in reason
+    assert "TFLM aborts where" in reason
 
 
 @needs_tflm

@@ -5,7 +5,7 @@
                       RELU of seven axes              its kernel writes behind an array of six
     operands          CONCATENATION of eleven         its Prepare fails
     empty results     SPLIT_V into 0 rows and 5       taken for tensors of unknown size
-    scales            SOFTMAX of a scale of 1e-8      its Prepare ends the program (`scales`)
+    scales            SOFTMAX of a scale of 1e-8      its Prepare aborts (`scales`)
     variables         READ_VARIABLE without a value   it copies nothing, and leaves rubbish
     scratch           of what only a signature runs   its address is written to a wild place
 

@@ -1,4 +1,4 @@
-"""Scales of quantised tensors with which TFLM ends the program while it prepares an operator.
+"""Scales of quantised tensors with which TFLM aborts while it prepares an operator.
 
     SOFTMAX of int8 whose operand has a scale of 7.8e-09    TFLITE_CHECK fails, and aborts
 
@@ -36,7 +36,7 @@ _UNSEEN = (
 
 
 def refusal_of_scales(op: Op) -> str | None:
-    """The reason why TFLM ends the program when it prepares an operator with these scales, and what
+    """The reason why TFLM aborts when it prepares an operator with these scales, and what
     to do; None if it does not, as far as is known."""
     if op.kind in ("SOFTMAX", "LOG_SOFTMAX"):
         return _of_softmax(op)
@@ -52,7 +52,7 @@ def _of_softmax(op: Op) -> str | None:
         return None
     times = f" times a beta of {beta:g}" if beta != 1 else ""
     return (
-        f"{op.kind} of values whose scale is {scale:.2g}{times}: TFLM ends the program where that "
+        f"{op.kind} of values whose scale is {scale:.2g}{times}: TFLM aborts where that "
         f"is not above {2.0**-_SOFTMAX_BITS:.2g}; {_UNSEEN}"
     )
 
@@ -79,7 +79,7 @@ def _of_comparison(op: Op) -> str | None:
     if wrong is None:
         return None
     return (
-        f"{op.kind} of values whose scale is {wrong:.2g}: TFLM ends the program where that is not "
+        f"{op.kind} of values whose scale is {wrong:.2g}: TFLM aborts where that is not "
         "between 0 and 1; compare floats, or scale what is compared down before it is quantised"
     )
 
