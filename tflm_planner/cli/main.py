@@ -11,6 +11,8 @@ test checks that both print the same.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -23,7 +25,9 @@ _TARGET = ("--target", "-t")
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process. What is left at its end is not searched for cycles,
+    which took up to 0.9 s."""
+    atexit.register(gc.freeze)
     open_closed_streams()
     escape_unencodable()
     try:
