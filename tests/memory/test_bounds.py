@@ -83,7 +83,7 @@ def test_a_moment_needs_its_heaviest_set(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_is_compiled_is_no_weaker_and_still_a_bound(seed: int) -> None:
+def test_what_is_compiled_is_as_strong_and_still_a_bound(seed: int) -> None:
     """Also where more buffers are linked than all sets are looked at of."""
     problem = trailing((12, 30, 60)[seed % 3], seed)
     table, needs = ProblemTable.of(problem), Needs(problem)

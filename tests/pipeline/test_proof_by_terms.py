@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from tflm_planner.report.text.report import render_report
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.verification import compare as comparing
 from tflm_planner.verification.terms import TermsProof
-from tflm_planner.verification.verdict import RuntimeCheck, Verdict
+from tflm_planner.verification.verdict import CheckStatus, RuntimeCheck, Verdict
 
 pytestmark = needs_tflm
 
@@ -90,6 +91,27 @@ def test_without_the_proof_it_runs_on_all(monkeypatch: pytest.MonkeyPatch) -> No
     report = api.plan(small_network(1)).report
     assert report.terms == unknown
     assert {check.inputs for check in report.checks} == {8}
+
+
+@pytest.mark.parametrize(("status", "asked"), [("equal", 9), ("different", 8)])
+def test_it_is_compared_once_where_that_is_all_or_shows_a_difference(
+    status: CheckStatus, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though terms are not run: a second comparison might not see what the first saw."""
+    times: list[int] = []
+
+    def compare(*_: object) -> Verdict:
+        times.append(1)
+        return Verdict((RuntimeCheck("TFLM", status, 2, outputs_vary=True, detail=""),))
+
+    monkeypatch.setattr(comparing, "MACS_BESIDE_TERMS", 1)
+    monkeypatch.setattr(proving, "prove_by_terms", lambda *_: TermsProof("not run"))
+    monkeypatch.setattr(proving, "compare_with_twin", compare)
+    options = api.PlanOptions(verify=api.VerifyOptions(inputs=asked))
+    with suppress(OutputsDifferError):
+        api.plan(small_network(1), None, options)
+        assert status == "equal"
+    assert times == [1]
 
 
 def test_what_no_runtime_runs_is_proved_by_terms_alone() -> None:

@@ -51,6 +51,7 @@ from tflm_planner.verification.terms import (
     prove_pair_by_terms,
 )
 from tflm_planner.verification.verdict import CANNOT_RUN, CLOSE, DIFFERENT, EQUAL, Culprit
+from tflm_planner.verification.workload import inputs_within
 
 Found = TypeVar("Found")
 _PORTABLE_HINT = "--portable makes a file that LiteRT can prove, "
@@ -199,7 +200,7 @@ class Prover:
             verdict = self._time(lambda: compare(replace(options, tolerance=tolerance)))
         else:
             exactly = replace(options, tolerance=None)
-            terms, verdict = self._time(lambda: _beside(self._terms_of(planned), compare, exactly))
+            terms, verdict = self._prove_and_compare(self._terms_of(planned), compare, exactly)
         if verdict is None:
             return Proof(None, _explain_terms(planned, terms), terms)
         return Proof(verdict, _explain(planned, verdict) if verdict.differs else None, terms)
@@ -221,7 +222,7 @@ class Prover:
         def compare(options: VerifyOptions) -> Verdict:
             return compare_pair(self._original, files, options, self._on_progress)
 
-        terms, verdict = self._time(lambda: _beside(self._terms_of_pair(pair), compare, options))
+        terms, verdict = self._prove_and_compare(self._terms_of_pair(pair), compare, options)
         if verdict is None:
             return Proof(None, Refusal(_difference_of_terms(terms)), terms)
         return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None, terms)
@@ -235,6 +236,15 @@ class Prover:
         original = read_model(self._original)
         return in_background(lambda: prove_pair_by_terms(original, halves, self._kernels))
 
+    def _prove_and_compare(
+        self,
+        terms_of: Callable[[], TermsProof],
+        compare: Callable[[VerifyOptions], Verdict],
+        options: VerifyOptions,
+    ) -> tuple[TermsProof, Verdict | None]:
+        original = read_model(self._original)
+        return self._time(lambda: _compare_beside(terms_of, compare, original, options))
+
     def _time(self, prove: Callable[[], Found]) -> Found:
         started = time.monotonic()
         with self._stop.finishing():
@@ -243,28 +253,39 @@ class Prover:
         return outcome
 
 
-def _beside(
+def _compare_beside(
     terms_of: Callable[[], TermsProof],
     compare: Callable[[VerifyOptions], Verdict],
+    original: Model,
     options: VerifyOptions,
 ) -> tuple[TermsProof, Verdict | None]:
-    """The proof by terms, and the comparison on runtimes, on as many inputs as models need that
-    terms have proved equal; on more where terms did not. No verdict where terms differ: then no
-    comparison counts. terms_of: waits for the proof, which goes on beside the comparison."""
-    quick, failure = options.beside_terms, None
+    """The proof by terms, and the comparison on runtimes. terms_of: waits for the proof, which goes
+    on beside the comparison.
+
+    Compared are as few inputs as models need that terms have proved equal. If terms then do not
+    prove it, all inputs are compared, where that is more. If terms differ, there is no verdict:
+    what runtimes say of a few inputs does not count."""
+    few = options.beside_terms
     verdict: Verdict | None = None
+    failure: PlannerError | None = None
     try:
-        verdict = compare(quick)
+        verdict = compare(few)
     except PlannerError as error:
         failure = error
     terms = terms_of()
     if terms.status == DIFFERENT:
         return terms, None
-    if failure is not None:
+    if verdict is None:
+        assert failure is not None
         raise failure
-    assert verdict is not None
-    few = any(0 < check.inputs < options.inputs for check in verdict.checks)
-    return terms, compare(options) if few and terms.status != EQUAL else verdict
+    enough = terms.status == EQUAL or verdict.differs
+    if enough or _inputs_of(original, few) == _inputs_of(original, options):
+        return terms, verdict
+    return terms, compare(options)
+
+
+def _inputs_of(original: Model, options: VerifyOptions) -> int:
+    return inputs_within(original, options.inputs, options.most_macs)
 
 
 def _explain(planned: PlannedFile, verdict: Verdict) -> Refusal:

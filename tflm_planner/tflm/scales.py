@@ -68,8 +68,8 @@ def _of_sum(op: Op) -> str | None:
     if _is_fraction(2 * largest / (2**bits * scale)):
         return None
     return (
-        f"{op.kind} of values whose scale is {largest:.2g} into one of {scale:.2g}: TFLM ends the "
-        f"program where the first is {2 ** (bits - 1):,} times the second or more; {_UNSEEN}"
+        f"{op.kind} of values whose scale is {largest:.2g} into one of {scale:.2g}: TFLM aborts "
+        f"where the first is {2 ** (bits - 1):,} times the second or more; {_UNSEEN}"
     )
 
 

@@ -236,7 +236,7 @@ def _place_after_move(
         near = other[e]
         place = position[near]
         was_below = offsets[moved] + low[e] < offsets[near]
-        if was_below and at <= place < target and not marks[place]:  # it is placed before now
+        if was_below and at <= place < target and not marks[place]:  # it gave way to the moved item
             marks[place] = 1
             waiting += 1
     too_high = False
@@ -250,7 +250,9 @@ def _place_after_move(
         if too_high:  # only clear the remaining marks
             continue
         before, offset = offsets[item], _lowest_offset(conflicts, placement, item, blocked)
-        last_new = at if item == moved else p  # items up to here were not placed after it before
+        # Items in places up to this one were not placed after it before: the moved item came from
+        # behind them, so that they did not give way to it.
+        last_new = at if item == moved else p
         if offset != before:
             replaced.items[changes], replaced.offsets[changes] = item, before
             changes += 1

@@ -1,9 +1,8 @@
-"""The compiled `bounds.live_bound`, for searches that plan hundreds of candidates; `packing` calls
-it.
+"""The compiled `bounds.live_bound`, for searches that plan hundreds of candidates.
 
-    links     a - b - c      each link says how many bytes its two buffers can share at most; the
-              |              sizes of a set, without what its pairs can share, are needed by all
-              d              plans (Bonferroni), and the set that needs the most is looked for
+links     a - b - c      each link says how many bytes its two buffers can share at most; the
+          |              sizes of a set, without what its pairs can share, are needed by all
+          d              plans (Bonferroni), and the set that needs the most is looked for
 """
 
 from __future__ import annotations
@@ -174,10 +173,12 @@ def _need(links: _Links, size: Ints, marks: _Marks, members: Ints, count: int) -
 
 @compiled_in_place
 def _best_of(marks: _Marks, count: int) -> int:
-    """The one of the `count` buffers on the stack that adds most."""
-    best = marks.stack[0]
+    """The one of the `count` buffers on the stack that adds most; the first among equals."""
+    best, gain = marks.stack[0], marks.gain
     for k in range(count):
-        best = marks.stack[k] if marks.gain[marks.stack[k]] > marks.gain[best] else best
+        i = marks.stack[k]
+        if gain[i] > gain[best] or (gain[i] == gain[best] and i < best):
+            best = i
     return best
 
 
@@ -192,9 +193,10 @@ def _marks_of(links: _Links) -> _Marks:
 
 @compiled
 def _needs(table: ProblemTable, by_start: Ints, times: Ints, most: Ints, best: int) -> Ints:
-    """The bytes that the buffers live at each of these times, in their order, need. 0 where they
-    need at most `most`, and that is at most what an earlier time needs, or at most `best`.
-    by_start: the buffers, sorted by their starts."""
+    """The bytes that the buffers need that live at each of these times, which are sorted. most: for
+    each time, a number of bytes that is surely enough; where that is not above `best`, nor above
+    what an earlier time needs, nothing is computed, and 0 returned. by_start: the buffers, sorted
+    by their starts."""
     start, end, links = table.start, table.end, _link(table.size, table.permits)
     marks, live = _marks_of(links), np.empty(by_start.size, np.int64)
     needs, count, begun = np.zeros(times.size, np.int64), int64(0), int64(0)
@@ -224,8 +226,9 @@ def needs_at(table: ProblemTable, times: Sequence[int]) -> list[int]:
 
 
 def live_bound(table: ProblemTable) -> int:
-    """The bytes that the buffers live at one time need, at the worst time: at least what
-    `bounds.live_bound` says, and hardly ever more."""
+    """The bytes that the buffers live at one time need, at the worst time. What
+    `bounds.live_bound` says, unless more buffers are linked than all sets are looked at of: either
+    may then find a set that needs more."""
     by_start, times = np.argsort(table.start), np.unique(table.start)
     if not len(times):
         return 0

@@ -26,8 +26,8 @@ ROUNDS = DEFAULT_PACK_BUDGET.rounds
 
 
 def warm_up() -> None:
-    """Load the compiled functions that this module uses, but for `live_kernel`; compile them if
-    that was never done on this machine."""
+    """Load the compiled functions that this module uses; compile them if that was never done on
+    this machine. Not `live_kernel`, which is compiled beside them (`permissions.COMPILED`)."""
     problem = Problem.of((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1)))
     items = bind(problem, ())
     climb(Arrays.of(items), (0, 1), rounds=1)

@@ -38,7 +38,8 @@ class JobQueue(Generic[T]):
     kinds: Sequence[Hashable]
     """The kind of each job; None for a job of no kind."""
     homes: dict[Hashable, int]
-    """Kind -> the process that took a job of it last, here or in an earlier queue."""
+    """Kind -> the process that took a job of it last, here or in an earlier queue. It may have
+    ended since: its kinds are then taken after the others."""
     results: dict[int, T] = field(default_factory=dict[int, T])
     """The results by the numbers of the jobs."""
     is_closed: bool = False
@@ -62,6 +63,7 @@ class JobQueue(Generic[T]):
             return number
 
     def _strangeness(self, number: int, process: int) -> int:
+        """Of a job to a process: 0 if it knows the kind, 1 if nobody does, 2 if another does."""
         home = self.homes.get(self.kinds[number])
         return 0 if home == process else 1 if home is None else 2
 
