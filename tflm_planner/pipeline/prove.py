@@ -22,10 +22,11 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.pipeline.planning.planned_file import PlannedFile
 from tflm_planner.pipeline.planning.refusals import Proof, Refusal
+from tflm_planner.pipeline.proof_beside_runtimes import compare_beside
 from tflm_planner.pipeline.runtime_failures import explain, is_of_this_machine
 from tflm_planner.pipeline.stream_input.pairs import StreamedPair
 from tflm_planner.support.background import in_background
-from tflm_planner.support.errors import ModelError, OutputsDifferError, PlannerError
+from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, new_refusal
@@ -51,7 +52,6 @@ from tflm_planner.verification.terms import (
     prove_pair_by_terms,
 )
 from tflm_planner.verification.verdict import CANNOT_RUN, CLOSE, DIFFERENT, EQUAL, Culprit
-from tflm_planner.verification.workload import inputs_within
 
 Found = TypeVar("Found")
 _PORTABLE_HINT = "--portable makes a file that LiteRT can prove, "
@@ -243,7 +243,7 @@ class Prover:
         options: VerifyOptions,
     ) -> tuple[TermsProof, Verdict | None]:
         original = read_model(self._original)
-        return self._time(lambda: _compare_beside(terms_of, compare, original, options))
+        return self._time(lambda: compare_beside(terms_of, compare, original, options))
 
     def _time(self, prove: Callable[[], Found]) -> Found:
         started = time.monotonic()
@@ -251,41 +251,6 @@ class Prover:
             outcome = prove()
         self.seconds += time.monotonic() - started
         return outcome
-
-
-def _compare_beside(
-    terms_of: Callable[[], TermsProof],
-    compare: Callable[[VerifyOptions], Verdict],
-    original: Model,
-    options: VerifyOptions,
-) -> tuple[TermsProof, Verdict | None]:
-    """The proof by terms, and the comparison on runtimes. terms_of: waits for the proof, which goes
-    on beside the comparison.
-
-    Compared are as few inputs as models need that terms have proved equal. If terms then do not
-    prove it, all inputs are compared, where that is more. If terms differ, there is no verdict:
-    what runtimes say of a few inputs does not count."""
-    few = options.beside_terms
-    verdict: Verdict | None = None
-    failure: PlannerError | None = None
-    try:
-        verdict = compare(few)
-    except PlannerError as error:
-        failure = error
-    terms = terms_of()
-    if terms.status == DIFFERENT:
-        return terms, None
-    if verdict is None:
-        assert failure is not None
-        raise failure
-    enough = terms.status == EQUAL or verdict.differs
-    if enough or _inputs_of(original, few) == _inputs_of(original, options):
-        return terms, verdict
-    return terms, compare(options)
-
-
-def _inputs_of(original: Model, options: VerifyOptions) -> int:
-    return inputs_within(original, options.inputs, options.most_macs)
 
 
 def _explain(planned: PlannedFile, verdict: Verdict) -> Refusal:
