@@ -82,7 +82,8 @@ def _bound(shape: Shape, library: KernelBuild) -> str:
 
 
 def _replayed(shape: Shape, library: KernelBuild) -> int | None:
-    return max((r.smallest() for r in replays(op_of(model_of(shape)), library)), default=None)
+    op = op_of(model_of(shape))
+    return max((r.smallest() for r in replays(op, op.operands()[0], library)), default=None)
 
 
 def _swept() -> None:
@@ -112,14 +113,17 @@ def _gains() -> None:
             input_overlap = next(input_overlap_contract(op, *libraries), None)
             together = "-"
             if input_overlap is not None:
-                assert all(replay_safe(op, library, input_overlap.low) for library in libraries)
+                assert all(
+                    replay_safe(op, op.operands()[0], library, input_overlap.low)
+                    for library in libraries
+                )
                 together = str(max(shape.bytes_in + input_overlap.low, shape.bytes_out))
             print(f"{together:>16}", end="")
         print()
     before = time.perf_counter()
     op = op_of(model_of(LAYERS["MobileNet depthwise 3x3, 112x112x32"]))
     for library in known_builds():
-        replay_safe(op, library, 3648)
+        replay_safe(op, op.operands()[0], library, 3648)
     seconds = (time.perf_counter() - before) / len(known_builds())
     print(f"replay of 112x112x32: {seconds * 1000:.0f} ms")
 

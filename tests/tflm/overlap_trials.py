@@ -123,6 +123,62 @@ def gather_model(
     return net.finish()
 
 
+def concatenation_model(
+    parts: Sequence[tuple[int, ...]],
+    axis: int,
+    place: int,
+    dtype: str = "int8",
+    *,
+    planned: bool = False,
+) -> bytes:
+    """A model of one CONCATENATION of parts of these shapes: the input at `place`, constants
+    elsewhere."""
+    rng, net = np.random.default_rng(1), Net()
+    graph = net.graph()
+    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    tensors: list[int] = []
+    for number, shape in enumerate(parts):
+        if number == place:
+            tensors.append(graph.input("x", shape, dtype, **quantised))
+        else:
+            values = rng.integers(-100, 100, shape)
+            tensors.append(graph.constant(f"c{number}", values, dtype, **quantised))
+    joined = [*parts[0]]
+    joined[axis] = sum(shape[axis] for shape in parts)
+    y = graph.tensor("y", tuple(joined), dtype, **quantised)
+    graph.op("CONCATENATION", tensors, [y], "ConcatenationOptions", axis=axis)
+    graph.outputs(y)
+    if planned:
+        _plan(net, [{place: MARK, y: MARK + 1}.get(t, -1) for t in range(y + 1)])
+    return net.finish()
+
+
+def elementwise_model(
+    kind: str,
+    shape: tuple[int, ...],
+    other: tuple[int, ...] | None,
+    dtype: str = "int8",
+    *,
+    planned: bool = False,
+) -> bytes:
+    """A model of one element-wise operator of an input and, if it has a shape, a constant."""
+    net = Net()
+    graph = net.graph()
+    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    operands = [graph.input("x", shape, dtype, **quantised)]
+    if other is not None:
+        values = np.random.default_rng(2).integers(1, 9, other)
+        operands.append(graph.constant("c", values, dtype, **quantised))
+    result = quantised and {"scale": 1 / 256, "zero": -128} if kind == "LOGISTIC" else quantised
+    y = graph.tensor("y", shape, dtype, **result)
+    table = {"RELU": None, "LOGISTIC": None}.get(kind, f"{kind.capitalize()}Options")
+    graph.op(kind, operands, [y], *([table] if table else []))
+    graph.outputs(y)
+    if planned:
+        _plan(net, [{0: MARK, y: MARK + 1}.get(t, -1) for t in range(y + 1)])
+    return net.finish()
+
+
 def transpose_conv_model(side: int, channels: tuple[int, int], *, planned: bool = False) -> bytes:
     """A model of one int8 TRANSPOSE_CONV, 3 x 3, stride 2, SAME."""
     rng, net = np.random.default_rng(0), Net()

@@ -74,7 +74,7 @@ def test_package_replay_equals_the_loops_at_every_distance(library: KernelBuild)
     compared = 0
     for shape in SHAPES:
         op = op_of(model_of(shape))
-        found = replays(op, library)
+        found = replays(op, op.operands()[0], library)
         if not found:
             continue
         distances = range(-shape.bytes_in - 1, shape.bytes_out + 2)
@@ -83,7 +83,7 @@ def test_package_replay_equals_the_loops_at_every_distance(library: KernelBuild)
         assert mine == safe, shape
         assert max(replay.smallest() for replay in found) == smallest_safe(safe, distances)
         assert (
-            replay_safe(op, library, shape.bytes_out // 2)
+            replay_safe(op, op.operands()[0], library, shape.bytes_out // 2)
             == safe[distances.index(shape.bytes_out // 2)]
         )
         compared += 1
@@ -103,7 +103,7 @@ def test_a_max_pool_reads_the_rest_of_its_window_when_it_has_written(
     ]
     for shape in pools:
         op, distances = op_of(model_of(shape)), range(-shape.bytes_in - 1, shape.bytes_out + 2)
-        found = replays(op, DSP)
+        found = replays(op, op.operands()[0], DSP)
         safe = really_safe(shape, DSP, distances)
         assert [all(replay.safe(d) for replay in found) for d in distances] == safe, shape
 
@@ -112,7 +112,12 @@ def test_kernels_that_nobody_has_read_overlap_nowhere() -> None:
     shape = Shape("max", 4, 4, 3, 3, 2, 2)
     op, below, above = op_of(model_of(shape)), shape.bytes_out, -shape.bytes_in
     distances = (below, below - 1, above, above + 1)
-    assert [replay_safe(op, UNKNOWN, d) for d in distances] == [True, False, True, False]
+    assert [replay_safe(op, op.operands()[0], UNKNOWN, d) for d in distances] == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_groups_of_four_start_at_multiples_of_four() -> None:
@@ -140,7 +145,7 @@ def test_rows_of_all_images_are_counted(library: KernelBuild, seed: int) -> None
     allowed, safe = exact_bound(op, library), really_safe(shape, library, distances)
     assert allowed is not None and all(safe[allowed.least :]), shape
     for distance, expected in zip(distances, safe, strict=True):
-        assert replay_safe(op, library, distance) == expected, (shape, distance)
+        assert replay_safe(op, op.operands()[0], library, distance) == expected, (shape, distance)
     if library in (DSP, PLAIN) and shape.co > 3:  # a pass beside another: rows are disjoint
         assert allowed.least - smallest_safe(safe, distances) < shape.co
 
@@ -164,10 +169,13 @@ def test_trails_are_aligned_and_replay(shape: Shape) -> None:
     for library in known_builds():
         for input_overlap in input_overlap_contract(op, library):
             assert input_overlap.low % 16 == 0 and input_overlap.low < shape.bytes_out + 15
-            assert replay_safe(op, library, input_overlap.low)
+            assert replay_safe(op, op.operands()[0], library, input_overlap.low)
             assert input_overlap.high in (input_overlap.low, UNBOUNDED)
     for input_overlap in input_overlap_contract(op, *known_builds()):
-        assert all(replay_safe(op, library, input_overlap.low) for library in known_builds())
+        assert all(
+            replay_safe(op, op.operands()[0], library, input_overlap.low)
+            for library in known_builds()
+        )
         assert input_overlap.low == max(
             t.low for library in known_builds() for t in input_overlap_contract(op, library)
         )
@@ -220,8 +228,8 @@ def test_dynamic_filters_and_odd_forms_are_left_alone() -> None:
         assert not any(list(input_overlap_contract(op, library)) for library in known_builds()), (
             change
         )
-        assert not replay_safe(op, REFERENCE, 64), change
-        assert replay_safe(op, REFERENCE, 1 << 20), "disjoint is always right"
+        assert not replay_safe(op, op.operands()[0], REFERENCE, 64), change
+        assert replay_safe(op, op.operands()[0], REFERENCE, 1 << 20), "disjoint is always right"
 
 
 def test_an_output_cut_off_below_is_a_window() -> None:
@@ -229,7 +237,7 @@ def test_an_output_cut_off_below_is_a_window() -> None:
     op = model.main.ops[0]
     op.outputs[0].shape = (1, 4, 6, 8)
     (input_overlap,) = input_overlap_contract(op, REFERENCE)
-    assert replay_safe(op, REFERENCE, input_overlap.low)
+    assert replay_safe(op, op.operands()[0], REFERENCE, input_overlap.low)
 
 
 @pytest.mark.slow
@@ -238,8 +246,8 @@ def test_whole_layers_are_replayed() -> None:
     for library in known_builds():
         (input_overlap,) = input_overlap_contract(op, library)
         assert input_overlap.low == 113 * 32
-        assert replay_safe(op, library, input_overlap.low)
-        assert not replay_safe(op, library, 113 * 32 - 16)
+        assert replay_safe(op, op.operands()[0], library, input_overlap.low)
+        assert not replay_safe(op, op.operands()[0], library, 113 * 32 - 16)
 
 
 def test_grouped_passes_never_leave_their_channels() -> None:

@@ -71,7 +71,7 @@ def test_padding(shape: tuple[int, ...], pads: list[list[int]]) -> None:
         least = smallest_safe(safe, range(len(safe)))
         allowed = [t.low for t in input_overlap_contract(op, library)]
         assert all(all(safe[low:]) for low in allowed)
-        (replay,) = replays(op, library)
+        (replay,) = replays(op, op.operands()[0], library)
         assert replay.smallest() >= least
         if library is REFERENCE:
             assert [replay.safe(d) for d in range(len(safe))] == safe
@@ -84,8 +84,8 @@ def test_padding_of_wide_elements() -> None:
         for library in known_builds():
             (input_overlap,) = input_overlap_contract(op, library)
             assert input_overlap.low == (6 * 6 - 7 - 16) * 8 * size
-            assert replay_safe(op, library, input_overlap.low)
-            assert not replay_safe(op, library, input_overlap.low - size)
+            assert replay_safe(op, op.operands()[0], library, input_overlap.low)
+            assert not replay_safe(op, op.operands()[0], library, input_overlap.low - size)
 
 
 def gathered(rows: range, height: int, row: int, distance: int) -> bool:
@@ -109,7 +109,7 @@ def test_gather_may_move_rows_down_or_above_all_that_are_read(
     height, row, rows = 6, 16, range(first, first + 3)
     op = op_of(gather_model((1, height, 4, 4), rows))
     distances = range(-height * row, 3 * row + 1)
-    (replay,) = replays(op, library)
+    (replay,) = replays(op, op.operands()[0], library)
     safe = [gathered(rows, height, row, d) for d in distances]
     assert [replay.safe(d) for d in distances] == safe
     allowed = list(input_overlap_contract(op, library))
@@ -135,7 +135,7 @@ def test_transpose_conv_sums_in_scratch() -> None:
     (input_overlap,) = input_overlap_contract(op, REFERENCE)
     assert input_overlap.low <= -4 * 4 * 6 and input_overlap.high == UNBOUNDED
     assert input_overlap.operand is op.inputs[2]
-    assert all(replay_safe(op, REFERENCE, d) for d in range(-96, 256))
+    assert all(replay_safe(op, op.operands()[2], REFERENCE, d) for d in range(-96, 256))
     assert not any(
         list(input_overlap_contract(op, library)) for library in (BUILD_2022, DSP, MVE, PLAIN)
     )

@@ -84,7 +84,7 @@ def test_wheel_does_what_the_replay_foretells(shape: Shape, runner: Runner) -> N
     found = runner.safe_distances(stock, planned, inputs_of(shape), distances)
     loops = safe_distances(shape, reference(shape), distances)
     assert found == loops, [d for d, a, b in zip(distances, found, loops, strict=True) if a != b]
-    (replay,) = replays(op_of(stock), REFERENCE)
+    (replay,) = replays(op := op_of(stock), op.operands()[0], REFERENCE)
     assert [replay.safe(d) for d in distances] == found
     allowed = exact_bound(op_of(stock), REFERENCE)
     smallest = smallest_safe(found, distances)
@@ -105,7 +105,7 @@ def test_int4_filters_are_unpacked_and_keep_the_order(runner: Runner) -> None:
     stock, planned = model_of(shape, packed=True), model_of(shape, packed=True, planned=True)
     distances = list(range(shape.bytes_out))
     found = runner.safe_distances(stock, planned, inputs_of(shape), distances)
-    (replay,) = replays(op_of(stock), REFERENCE)
+    (replay,) = replays(op := op_of(stock), op.operands()[0], REFERENCE)
     assert [replay.safe(d) for d in distances] == found
 
 
@@ -122,7 +122,7 @@ def test_padding(dtype: str, pads: list[list[int]], runner: Runner) -> None:
         stock, pad_model(shape, pads, dtype, planned=True),
         random_inputs(shape, element, 6), distances,
     )  # fmt: skip
-    (replay,) = replays(op, REFERENCE)
+    (replay,) = replays(op, op.operands()[0], REFERENCE)
     assert [replay.safe(d) for d in distances] == found
     for input_overlap in input_overlap_contract(op, REFERENCE):
         assert all(found[input_overlap.low :])
@@ -139,7 +139,7 @@ def test_gathered_rows(dtype: str, rows: tuple[int, ...], runner: Runner) -> Non
     distances = list(range(-op.operands()[0].nbytes - 1, op.outputs[0].nbytes + 2))
     planned = gather_model(shape, rows, dtype, planned=True)
     found = runner.safe_distances(stock, planned, random_inputs(shape, element, 6), distances)
-    (replay,) = replays(op, REFERENCE)
+    (replay,) = replays(op, op.operands()[0], REFERENCE)
     safe = [replay.safe(d) for d in distances]
     assert all(kept for kept, trusted in zip(found, safe, strict=True) if trusted)
     assert not all(found) or len(rows) == 1

@@ -51,12 +51,12 @@ def test_results_of_another_type(kind: str, read: str, to: str, low: int) -> Non
     op = op_of(retyping_model(kind, read, to, (1, 8, 8, 16)))
     for library in known_builds():
         assert [(t.low, t.high) for t in input_overlap_contract(op, library)] == [(low, UNBOUNDED)]
-        assert replay_safe(op, library, low)
-        assert replay_safe(op, library, low + 16)
-        assert not replay_safe(op, library, low - 16)
+        assert replay_safe(op, op.operands()[0], library, low)
+        assert replay_safe(op, op.operands()[0], library, low + 16)
+        assert not replay_safe(op, op.operands()[0], library, low - 16)
     assert [t.low for t in input_overlap_contract(op, *known_builds())] == [low]
     assert not list(input_overlap_contract(op, UNKNOWN))
-    assert not replay_safe(op, UNKNOWN, low)
+    assert not replay_safe(op, op.operands()[0], UNKNOWN, low)
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_results_of_another_type_at_every_distance() -> None:
     for kind, read, to in RETYPED:
         op = op_of(retyping_model(kind, read, to, (3, 7)))
         known, input_overlaps = (
-            replays(op, REFERENCE),
+            replays(op, op.operands()[0], REFERENCE),
             list(input_overlap_contract(op, *known_builds())),
         )
         if not {read, to} & {"int8", "uint8"}:
@@ -110,7 +110,7 @@ def test_odd_forms_of_a_change_of_type_are_left_alone() -> None:
         else:
             op.inputs.append(data)
         assert not list(input_overlap_contract(op, *known_builds())), change
-        assert not replays(op, REFERENCE), change
+        assert not replays(op, op.operands()[0], REFERENCE), change
 
 
 @needs_tflm
@@ -130,7 +130,7 @@ def test_from_type_to_type(
     planned = retyping_model(kind, read, to, shape, planned=True)
     found = runner.safe_distances(stock, planned, inputs, distances)
     smallest = smallest_safe(found, distances)
-    known = replays(op, REFERENCE)
+    known = replays(op, op.operands()[0], REFERENCE)
     input_overlaps = list(input_overlap_contract(op, REFERENCE))
     if "int8" not in (read, to) and "uint8" not in (read, to):
         assert not known and not input_overlaps

@@ -96,7 +96,7 @@ def replay_all(input_overlaps: list[SharedMemory], kernels: TargetKernels) -> in
     """
     for shared in input_overlaps:
         for build in kernels.builds:
-            if not replay_safe(shared.op, build, shared.below):
+            if not replay_safe(shared.op, shared.operand, build, shared.below):
                 raise UnsoundPlanError(
                     f"{shared.op.label}: {shared} loses bytes with {build.name} kernels; "
                     "please report it, and plan with --no-overlap until it is mended"

@@ -13,7 +13,7 @@ library.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -39,8 +39,9 @@ class KernelBuild(ABC):
         None if its order is not known. `window` is the window that the kernel slides."""
 
     @abstractmethod
-    def movement_of(self, op: Op) -> Movement | None:
-        """How the kernel of `op` moves its data; None for other operators and unknown orders."""
+    def movements_of(self, op: Op) -> Sequence[Movement]:
+        """How the kernel of `op` moves the data of each operand; empty for other operators and
+        unknown orders."""
 
 
 class TransposeLimit(NamedTuple):

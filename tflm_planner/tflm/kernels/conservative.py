@@ -104,8 +104,8 @@ class _UnreadBuild(KernelBuild):
     def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
         return None
 
-    def movement_of(self, op: Op) -> Movement | None:
-        return None
+    def movements_of(self, op: Op) -> Sequence[Movement]:
+        return ()
 
 
 UNKNOWN = _UnreadBuild("unknown")

@@ -1,7 +1,7 @@
-"""PAD, GATHER, QUANTIZE, DEQUANTIZE, CAST and TRANSPOSE_CONV: kernels that read their operand once,
-in their own order.
+"""Kernels that go through their operands once, in their own order: PAD, GATHER, CONCATENATION,
+operators that compute element by element, from one type to another or not, and TRANSPOSE_CONV.
 
-`KernelBuild.movement_of` says which of these forms the kernel of a library has.
+`KernelBuild.movements_of` says which of these forms the kernel of a library has.
 
     PAD       | pad | row | pad | row | pad |    result, written from the left
               :     ^     :
@@ -18,6 +18,13 @@ in their own order.
     QUANTIZE                    |0 |1 |2 |       end of it; here the last element but one ends where
                                                  the last one of the operand begins
 
+    ADD       |b0|b1|b2|  : element after element of all operands: the result may start where
+        |a0|a1|a2|        : one begins, or anywhere below
+    |y0|y1|y2|            :
+
+    CONCA-    |a0|b0 b0 b0|a1|b1 b1 b1|    one memcpy after the other: a part of b is copied before
+    TENATION     :  |b0 b0 b0|b1 b1 b1|    the parts behind it reach the place from which it comes
+
 The reference kernel of TRANSPOSE_CONV sums in scratch, and writes its result after it has read all
 input.
 """
@@ -25,8 +32,9 @@ input.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tflm_planner.model.constants import integers
@@ -46,20 +54,31 @@ else:
 
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
 """The kinds whose result may be of another type than their operand, element by element."""
-MOVERS = BETWEEN_TYPES | {*PADS, "GATHER", "TRANSPOSE_CONV"}
-"""The kinds for which `input_overlap_contract` asks a build for a movement."""
+ELEMENT_BY_ELEMENT = frozenset(
+    (
+        "ADD", "SUB", "MUL", "RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU",
+        "QUANTIZE",
+    )
+)  # fmt: skip
+"""The kinds whose kernels compute element i of the result from element i of each operand, one after
+the other or in groups, each of which is read before it is written."""
+MOVERS = BETWEEN_TYPES | ELEMENT_BY_ELEMENT | {*PADS, "GATHER", "CONCATENATION", "TRANSPOSE_CONV"}
+"""The kinds for which `input_overlap_contract` asks a build for movements."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """Largest number of axes that the PAD kernels support."""
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
 """Types that TFLM's QUANTIZE, DEQUANTIZE and CAST support -> bytes of an element."""
+_JOINED = ("int8", "int16", "int32", "int64", "float32", "bool")
+"""Types that TFLM's CONCATENATION supports."""
 _CHARACTERS = ("int8", "uint8")
 """Types that GCC and Clang treat as characters, which may alias anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """How an operator moves data: all distances in bytes from `least` to `most` are safe; also
-    those at which the result starts at least `beyond` bytes above the operand, if that is given.
+    """How an operator moves the data of one operand: all distances in bytes from `least` to `most`
+    are safe, whatever the distances from other operands; also those at which the result starts at
+    least `beyond` bytes above the operand, if that is given.
 
     times: computes the time of the last read of each byte of `operand`, and of the first write of
     each byte of `result` (computed on demand, because the bounds do not need them).
@@ -71,6 +90,79 @@ class Movement:
     most: int
     times: Callable[[], tuple[Times, Times]]
     beyond: int | None = None
+
+
+def elementwise_movements(op: Op) -> Iterator[Movement]:
+    """Element by element, within one type, for each operand of the result's shape: others are
+    broadcast.
+
+    A group of elements that is read before any of it is written only reads earlier.
+    """
+    (result,) = op.outputs
+    if result.type_name not in _BYTES:
+        return
+
+    def times() -> tuple[Times, Times]:
+        clock = 2 * np.arange(result.elements, dtype=np.int64)
+        element = _BYTES[result.type_name]
+        return np.repeat(clock, element), np.repeat(clock + 1, element)
+
+    for operand in dict.fromkeys(op.operands()):
+        same = operand.type == result.type and (operand.shape or ()) == (result.shape or ())
+        if same and operand.nbytes and not operand.is_constant:
+            yield Movement(operand, result, 0, result.nbytes, times)
+
+
+def concatenation_movements(op: Op) -> Iterator[Movement]:
+    """CONCATENATION: of each run along the axis, a memcpy for each operand, in their order.
+
+    The copy of a part must overlap neither itself nor what is copied later. In the last run the
+    part of an operand ends where its memory does, and its copy `before + part` bytes behind the
+    start of the run: the distance is decided there. None for operands that are given twice.
+    """
+    (result,), operands = op.outputs, op.operands()
+    runs = _concatenated_runs(op)
+    if not runs:
+        return
+    run, before = result.nbytes // runs, 0
+    for place, operand in enumerate(operands):
+        part = operand.nbytes // runs
+        if part and not operand.is_constant and operands.count(operand) == 1:
+            least = (runs - 1) * (run - part) + before + part
+            times = partial(_concatenation_times, op, runs, place)
+            yield Movement(operand, result, least, result.nbytes, times)
+        before += part
+
+
+def _concatenated_runs(op: Op) -> int:
+    """The number of runs along the axis of a CONCATENATION; 0 if its parts do not fill the
+    result."""
+    (result,), operands = op.outputs, op.operands()
+    shape = result.shape or ()
+    if op.options.is_absent or op.options.activation or result.type_name not in _JOINED:
+        return 0
+    axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
+    if not 0 <= axis < len(shape):
+        return 0
+    joined = 0
+    for t in operands:
+        part = t.shape or ()
+        if t.type != result.type or len(part) != len(shape):
+            return 0
+        if (*part[:axis], shape[axis], *part[axis + 1 :]) != shape:
+            return 0
+        joined += part[axis]
+    return math.prod(shape[:axis]) if joined == shape[axis] else 0
+
+
+def _concatenation_times(op: Op, runs: int, place: int) -> tuple[Times, Times]:
+    """The times at which the operand at `place` is read for the last time, and at which the result
+    is written, in the order of the copies. A copy must not overlap itself, so its operand counts as
+    read only after it is written."""
+    parts = [t.nbytes // runs for t in op.operands()]
+    copies = np.arange(runs, dtype=np.int64)[:, None] * len(parts) + np.arange(len(parts))
+    writes = 2 * np.repeat(copies.ravel(), np.tile(parts, runs)) + 1
+    return 2 * np.repeat(copies[:, place], parts[place]) + 2, writes
 
 
 def retyping_movement(op: Op) -> Movement | None:

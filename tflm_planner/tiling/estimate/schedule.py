@@ -169,7 +169,8 @@ class LinearSchedule:
                 for t, saved in self.reused_bytes[position].items()
                 if self.last_use[t] == position
             ]
-            reused = sum(dying) if op.kind == "CONCATENATION" else max(dying, default=0)
+            joins_views = op.kind == "CONCATENATION" and next(sharings(op), None) is not None
+            reused = sum(dying) if joins_views else max(dying, default=0)
             live.append(self.crossing_bytes[position] + results - reused + self.scratch[position])
         return live
 

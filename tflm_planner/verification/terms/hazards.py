@@ -95,13 +95,11 @@ class Hazards:
     ) -> Lost:
         """Which of the bytes [low, high) of the operand some build of the kernels may lose."""
         everything = np.ones(high - low, bool)
-        if len(op.outputs) != 1 or op.inputs[:1] != [operand]:
-            moved = [build.movement_of(op) for build in self._builds]
-            if not all(m is not None and m.operand is operand for m in moved):
-                return everything
+        if len(op.outputs) != 1:
+            return everything
         lost = np.zeros(high - low, bool)
         for build in self._builds:
-            orders = replays(op, build)
+            orders = replays(op, operand, build)
             if not orders:
                 return everything
             for replay in orders:

@@ -8,8 +8,9 @@ and so do the builds of CMSIS-NN. What holds in every library (exact aliases) is
 package has the rest:
 
     exact in place         `ops.sharings`: element-wise operators, views
-    overlap from D on      convolutions, pools, PAD, QUANTIZE, DEQUANTIZE and CAST from one type to
-                           another: the result starts at least D bytes below (D may be 0)
+    overlap from D on      convolutions, pools, PAD, GATHER, CONCATENATION, element-wise operators,
+                           QUANTIZE, DEQUANTIZE and CAST from one type to another: the result starts
+                           at least D bytes below an operand (D may be 0)
     disjoint only          everything that is not yielded
 
 The contracts hold for kernels that are built as their projects build them. They are void for a
@@ -19,8 +20,9 @@ __restrict).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.model.ir import Op, Tensor
@@ -80,21 +82,55 @@ def input_overlap_contract(op: Op, *builds: KernelBuild) -> Iterator[InputOverla
     Yields nothing for a build whose kernels nobody has read, for operators whose kernels are not
     known, and if the two tensors do not overlap even at the smallest safe distance.
     """
-    overlaps = [_overlap_below(op, build) for build in builds]
-    known_overlaps = [t for t in overlaps if t is not None]
-    if not known_overlaps or len(known_overlaps) < len(overlaps):
-        return
-    low, high = max(t.low for t in known_overlaps), min(t.high for t in known_overlaps)
+    permitted = [_permitted_by(build, op) for build in builds]
+    for operand in permitted[0] if permitted else ():
+        by_build = [p[operand] for p in permitted if operand in p]
+        if len(by_build) == len(permitted):
+            yield from _common(operand, op.outputs[0], by_build)
+
+
+class _Permission(NamedTuple):
+    """What one build permits for one operand: the result may start at least `low` and at most
+    `high` bytes below it, or at least `above` bytes above it (None: nowhere above)."""
+
+    low: int
+    high: int
+    above: int | None = None
+
+
+def _permitted_by(build: KernelBuild, op: Op) -> dict[Tensor, _Permission]:
+    """What one build permits, for each operand of which its order is known."""
+    if sum(t.nbytes for t in (*op.operands(), *op.outputs)) > _MOST_BYTES:
+        return {}
+    movements = build.movements_of(op)
+    if movements:
+        return {
+            m.operand: _Permission(
+                -(-m.least // ALIGNMENT) * ALIGNMENT,  # rounded up, also if it is negative
+                UNBOUNDED,
+                None if m.beyond is None else align_up(m.beyond),
+            )
+            for m in movements
+        }
+    window_bound, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
+    if window_bound is None or data is None:
+        return {}
+    low = window_bound.first_aligned()
+    return {data: _Permission(low, UNBOUNDED if window_bound.step == 1 else low)}
+
+
+def _common(
+    operand: Tensor, result: Tensor, by_build: Sequence[_Permission]
+) -> Iterator[InputOverlap]:
+    """What all builds permit for one operand."""
+    low, high = max(p.low for p in by_build), min(p.high for p in by_build)
     if low > high:  # also for two different exact distances
         return
-    operand, result = known_overlaps[0].operand, known_overlaps[0].result
     if low < align_up(result.nbytes):
         yield InputOverlap(operand, result, low, high)
-    above = [m.beyond for m in (build.movement_of(op) for build in builds) if m]
-    if len(above) == len(overlaps) and all(d is not None for d in above):
-        least_above = align_up(max(d for d in above if d is not None))
-        if least_above < operand.nbytes:
-            yield InputOverlap(operand, result, -align_up(operand.nbytes), -least_above)
+    above = [p.above for p in by_build if p.above is not None]
+    if len(above) == len(by_build) and max(above) < operand.nbytes:
+        yield InputOverlap(operand, result, -align_up(operand.nbytes), -max(above))
 
 
 def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
@@ -113,18 +149,3 @@ def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
             return None
         common = common.intersect(order_bound)
     return common
-
-
-def _overlap_below(op: Op, build: KernelBuild) -> InputOverlap | None:
-    """What one build permits, with the result below its operand."""
-    if sum(t.nbytes for t in (*op.operands(), *op.outputs)) > _MOST_BYTES:
-        return None
-    movement = build.movement_of(op)
-    if movement is not None:
-        low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # rounded up, also if it is negative
-        return InputOverlap(movement.operand, movement.result, low, UNBOUNDED)
-    window_bound, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
-    if window_bound is None or data is None:
-        return None
-    low = window_bound.first_aligned()
-    return InputOverlap(data, op.outputs[0], low, UNBOUNDED if window_bound.step == 1 else low)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tflm_planner.model.ir import Op
+from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import Window, window_of
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
@@ -70,27 +70,26 @@ class AccessReplay:
         return max(int((below - read_places)[below >= 0].max(initial=-1)), -1)
 
 
-def replay_safe(op: Op, build: KernelBuild, below: int) -> bool:
-    """Whether `op` computes the right bits in `build` if its result starts `below` bytes below its
-    data operand (negative: above). If the order of its reads and writes is unknown, the result and
-    the operand must share no byte."""
-    kernel_replay = replays(op, build)
+def replay_safe(op: Op, operand: Tensor, build: KernelBuild, below: int) -> bool:
+    """Whether `op` computes the right bits in `build` if its result starts `below` bytes below an
+    operand (negative: above). If the order of its reads and writes is unknown, the result and the
+    operand must share no byte."""
+    kernel_replay = replays(op, operand, build)
     if kernel_replay:
         return all(replay.safe(below) for replay in kernel_replay)
     if len(op.outputs) != 1:
         return False
-    data = next((t for t in op.operands() if not t.is_constant), None)
-    above = data is not None and -below >= data.nbytes
-    return above or below >= op.outputs[0].nbytes
+    return -below >= operand.nbytes or below >= op.outputs[0].nbytes
 
 
-def replays(op: Op, build: KernelBuild) -> list[AccessReplay]:
-    """A replay for each order that the kernel may follow; empty if no order is known."""
-    movement = build.movement_of(op)
-    if movement is not None:
-        return [AccessReplay(*movement.times())]
+def replays(op: Op, operand: Tensor, build: KernelBuild) -> list[AccessReplay]:
+    """A replay for each order in which the kernel may read an operand and write the result; empty
+    if no order is known."""
+    movements = build.movements_of(op)
+    if movements:
+        return [AccessReplay(*m.times()) for m in movements if m.operand is operand]
     window = window_of(op)
-    if window is None:
+    if window is None or operand is not op.inputs[0]:
         return []
     return [replay_of(window, order) for order in build.access_orders(op, window) or ()]
 

@@ -7,6 +7,7 @@ far a result may lie from its operand (`contracts`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op
@@ -54,13 +55,16 @@ class CmsisNnBuild(KernelBuild):
             return _depthwise(window, self, self._weight_bits(op))
         return (_pool(op, window, self),)
 
-    def movement_of(self, op: Op) -> Movement | None:
-        """int8 PAD is copied by rows (arm_pad_s8), all else as by the reference kernels."""
+    def movements_of(self, op: Op) -> Sequence[Movement]:
+        """int8 PAD is copied by rows (arm_pad_s8), all else as by the reference kernels: ADD and
+        MUL (arm_elementwise_add_s8 and their like) read up to four elements before they write
+        them."""
         if op.kind == "TRANSPOSE_CONV" or len(op.outputs) != 1:
-            return None
+            return ()
         if op.kind in PADS:
-            return padding_movement(op, by_rows=element_type(op) == "int8")
-        return REFERENCE.movement_of(op)
+            moved = padding_movement(op, by_rows=element_type(op) == "int8")
+            return () if moved is None else (moved,)
+        return REFERENCE.movements_of(op)
 
     def _weight_bits(self, op: Op) -> int:
         """Bits of a weight as the kernel sees it; the library of 2022 unpacks int4 first."""

@@ -17,13 +17,14 @@ how far a result may lie from its operand (`contracts`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import CONVOLUTIONS, Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.data_movement import Movement
+from tflm_planner.tflm.kernels.data_movement import BETWEEN_TYPES, ELEMENT_BY_ELEMENT, Movement
 from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     ODD_DEPTHS_UNCOPIED,
     S3_COUNTS_ALIGNED_COPIES,
@@ -33,6 +34,9 @@ from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import ConvShape, geomet
 from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.target import Extension
+
+_UNREAD = ELEMENT_BY_ELEMENT - BETWEEN_TYPES
+"""Kinds that some release computes with vectors in an order that was not examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,10 @@ class EspNnBuild(KernelBuild):
             return None
         return (ELEMENTWISE,) if is_safe(geometry, self.release) else None
 
-    def movement_of(self, op: Op) -> Movement | None:
-        """PAD, GATHER and the like are the reference kernels' on every chip."""
-        return REFERENCE.movement_of(op)
+    def movements_of(self, op: Op) -> Sequence[Movement]:
+        """PAD, GATHER, CONCATENATION and the like are the reference kernels' on every chip. The
+        vectors of ADD and MUL were not examined, nor those of what later releases add."""
+        return () if op.kind in _UNREAD else REFERENCE.movements_of(op)
 
 
 def _convolution_reads_no_later(g: ConvShape, release: Release) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op, Tensor
@@ -13,7 +13,10 @@ from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
 from tflm_planner.tflm.kernels.data_movement import (
     BETWEEN_TYPES,
+    ELEMENT_BY_ELEMENT,
     Movement,
+    concatenation_movements,
+    elementwise_movements,
     gather_movement,
     padding_movement,
     retyping_movement,
@@ -33,17 +36,27 @@ class ReferenceBuild(KernelBuild):
         """Element by element, for every operator."""
         return (ELEMENTWISE,)
 
-    def movement_of(self, op: Op) -> Movement | None:
-        """PAD goes element by element, GATHER row by row, TRANSPOSE_CONV sums in scratch."""
+    def movements_of(self, op: Op) -> Sequence[Movement]:
+        """PAD goes element by element, GATHER row by row, CONCATENATION part by part;
+        TRANSPOSE_CONV sums in scratch."""
         if len(op.outputs) != 1:
-            return None
-        if op.kind in PADS:
-            return padding_movement(op, by_rows=False)
-        if op.kind == "GATHER":
-            return gather_movement(op)
-        if op.kind in BETWEEN_TYPES:
-            return retyping_movement(op)
-        return transpose_conv_movement(op) if op.kind == "TRANSPOSE_CONV" else None
+            return ()
+        if op.kind == "CONCATENATION":
+            return tuple(concatenation_movements(op))
+        alike = tuple(elementwise_movements(op)) if op.kind in ELEMENT_BY_ELEMENT else ()
+        single = None if alike else _movement_of(op)
+        return alike if single is None else (single,)
+
+
+def _movement_of(op: Op) -> Movement | None:
+    """How an operator of which one operand moves does that."""
+    if op.kind in PADS:
+        return padding_movement(op, by_rows=False)
+    if op.kind == "GATHER":
+        return gather_movement(op)
+    if op.kind in BETWEEN_TYPES:
+        return retyping_movement(op)
+    return transpose_conv_movement(op) if op.kind == "TRANSPOSE_CONV" else None
 
 
 REFERENCE = ReferenceBuild("reference")
