@@ -75,23 +75,30 @@ class Refinements:
         self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
-        """Change one region at a time in the best models, except in those that are too large.
-        If the very best have no loops, change the best model with loops as well."""
+        """Change one region at a time in the best models, except in those that are too large, and
+        in those with loops."""
         budget = self.options.search_budget
         best = [c for c, _ in self.distinct_models()[: budget.neighboured_models]]
         for candidate in best:
             near = self._neighbours(candidate, SMALLER)
             self._evaluate_near(candidate, near, self.models.add_changed)
-        rounds = budget.climbs_among_loops
-        if best and not any(c.has_loops for c in best[:rounds]):
-            self._climb_among_loops(rounds)
+        self._climb_among_loops(best)
         self._plan_spelled_models()
 
-    def _climb_among_loops(self, rounds: int) -> None:
-        """Change the best model with loops, then the best that came of it, and so on. Where loops
-        are dear, the best of them are a few changes away from one that tiles beat, and no change
-        of one region leads from tiles to loops. None of them is near the front before."""
-        known = set[Candidate]()
+    def evaluate_loops(self) -> None:
+        """Change models with loops once more: where tiles promised less, loops come only with
+        segmentations within lower limits, after the other refinements."""
+        self._climb_among_loops([c for c, _ in self.distinct_models()])
+        self._plan_spelled_models()
+
+    def _climb_among_loops(self, best: Sequence[Candidate]) -> None:
+        """If none of the very best has loops, change the best model with loops, then the best that
+        came of it, and so on. Where loops are dear, the best of them are a few changes away from
+        one that tiles beat, and no change of one region leads from tiles to loops. None of them is
+        near the front before."""
+        rounds, known = self.options.search_budget.climbs_among_loops, set[Candidate]()
+        if any(c.has_loops for c in best[:rounds]):
+            return
         for _ in range(rounds):
             looped = next((c for c, _ in self.distinct_models() if c.has_loops), None)
             if looped is None or looped in known:

@@ -105,6 +105,7 @@ class SegmentSearch:
         steps = (
             *refinements.steps(),
             (partial(self._evaluate_within_lower_limits, on_progress), "faster tiles looked for"),
+            (refinements.evaluate_loops, "the best loops changed"),
             (self._evaluate_free_parts, "parts of the model tiled and spelled otherwise"),
             (self._evaluate_parts_of_channels, "parts in tiles that save instructions looked for"),
             (refinements.put_in_saving_regions, "what saves instructions put into the others"),
