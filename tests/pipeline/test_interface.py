@@ -183,7 +183,7 @@ def test_what_is_returned_can_be_named() -> None:
 
 def test_results_are_one_line_in_a_notebook() -> None:
     """The bytes of files would flood it."""
-    assert repr(unproved()) == "<Planned cnn_int8.tflite: 122,012 B -> 91,180 B>"
+    assert repr(unproved()) == "<Planned cnn_int8.tflite: 122,012 B -> 79,660 B>"
     unread = tp.plan(CNN.read_bytes(), target="cortex-m4/unknown", tile=None, verify=False)
     assert re.fullmatch(r"<Planned model: at least [\d,]+ B -> at least [\d,]+ B>", repr(unread))
     pair = tp.stream_input(CNN, end=0, tile=None, verify=False)

@@ -92,7 +92,30 @@ class Movement:
     beyond: int | None = None
 
 
-def elementwise_movements(op: Op) -> Iterator[Movement]:
+def movements_of(op: Op, *, pads_by_rows: bool) -> tuple[Movement, ...]:
+    """How TFLM's own kernel of an operator moves the data of each operand; empty if it is none of
+    the forms above. pads_by_rows: whether PAD copies whole rows, as CMSIS-NN's does."""
+    if len(op.outputs) != 1:
+        return ()
+    if op.kind == "CONCATENATION":
+        return tuple(_concatenation_movements(op))
+    alike = tuple(_elementwise_movements(op)) if op.kind in ELEMENT_BY_ELEMENT else ()
+    single = None if alike else _single_movement(op, pads_by_rows)
+    return alike if single is None else (single,)
+
+
+def _single_movement(op: Op, pads_by_rows: bool) -> Movement | None:
+    """The movement of an operator of which one operand moves."""
+    if op.kind in PADS:
+        return _padding_movement(op, by_rows=pads_by_rows)
+    if op.kind == "GATHER":
+        return _gather_movement(op)
+    if op.kind in BETWEEN_TYPES:
+        return _retyping_movement(op)
+    return _transpose_conv_movement(op) if op.kind == "TRANSPOSE_CONV" else None
+
+
+def _elementwise_movements(op: Op) -> Iterator[Movement]:
     """Element by element, within one type, for each operand of the result's shape: others are
     broadcast.
 
@@ -113,7 +136,7 @@ def elementwise_movements(op: Op) -> Iterator[Movement]:
             yield Movement(operand, result, 0, result.nbytes, times)
 
 
-def concatenation_movements(op: Op) -> Iterator[Movement]:
+def _concatenation_movements(op: Op) -> Iterator[Movement]:
     """CONCATENATION: of each run along the axis, a memcpy for each operand, in their order.
 
     The copy of a part must overlap neither itself nor what is copied later. In the last run the
@@ -165,7 +188,7 @@ def _concatenation_times(op: Op, runs: int, place: int) -> tuple[Times, Times]:
     return 2 * np.repeat(copies[:, place], parts[place]) + 2, writes
 
 
-def retyping_movement(op: Op) -> Movement | None:
+def _retyping_movement(op: Op) -> Movement | None:
     """From one type to another: TFLM's own loop, the same in every library that was read.
 
     Compilers must keep its order of reads and writes only if one of the two types is a character.
@@ -193,7 +216,7 @@ def retyping_movement(op: Op) -> Movement | None:
     )
 
 
-def gather_movement(op: Op) -> Movement | None:
+def _gather_movement(op: Op) -> Movement | None:
     """GATHER of consecutive rows along the outermost axis: one memcpy per row."""
     rows = consecutive_rows(op)
     if rows is None:
@@ -214,7 +237,7 @@ def gather_movement(op: Op) -> Movement | None:
     )
 
 
-def transpose_conv_movement(op: Op) -> Movement | None:
+def _transpose_conv_movement(op: Op) -> Movement | None:
     """TRANSPOSE_CONV that sums in scratch. Operands: output shape, filter, data, bias."""
     if len(op.inputs) < 3 or op.inputs[2] is None:
         return None
@@ -231,7 +254,7 @@ def transpose_conv_movement(op: Op) -> Movement | None:
     return Movement(data, result, -data.nbytes, result.nbytes, times)
 
 
-def padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
+def _padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
     """PAD and PADV2, element by element or (CMSIS-NN's arm_pad_s8) by whole rows."""
     if len(op.inputs) < 2 or op.inputs[0] is None or op.inputs[1] is None:
         return None

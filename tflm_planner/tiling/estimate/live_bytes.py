@@ -195,12 +195,12 @@ class LiveBytes:
         return self._reused_bytes(position, inputs)
 
     def _split_operand_bytes(self, position: int, entering: Collection[Tensor]) -> IntGrid:
-        """Bytes of operands that die at an operator that splits them: its results are views of them
-        and take no bytes of their own."""
+        """Bytes of operands that die at an operator that splits them: where its results may be
+        views of them, they take no bytes of their own."""
         walk = self._walk
         dying = (
             walk.part_bytes[t]
-            for t in walk.schedule.ops[position].operands()
+            for t in walk.schedule.reused_bytes[position]
             if walk.last_reader.get(t) == position and t in walk.part_bytes and t not in entering
         )
         return sum(dying, np.zeros(walk.no_tile.shape, np.int64))

@@ -169,7 +169,7 @@ class LinearSchedule:
                 for t, saved in self.reused_bytes[position].items()
                 if self.last_use[t] == position
             ]
-            joins_views = op.kind == "CONCATENATION" and next(sharings(op), None) is not None
+            joins_views = not all(s.exclusive for s in sharings(op))
             reused = sum(dying) if joins_views else max(dying, default=0)
             live.append(self.crossing_bytes[position] + results - reused + self.scratch[position])
         return live

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op
-from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.data_movement import Movement, padding_movement
-from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
+from tflm_planner.tflm.kernels.data_movement import Movement, movements_of
 from tflm_planner.tflm.kernels.operands import element_type
 
 _COLUMNS_2 = AccessOrder("arm_convolve", pixels=2, chunk=None)
@@ -59,12 +57,9 @@ class CmsisNnBuild(KernelBuild):
         """int8 PAD is copied by rows (arm_pad_s8), all else as by the reference kernels: ADD and
         MUL (arm_elementwise_add_s8 and their like) read up to four elements before they write
         them."""
-        if op.kind == "TRANSPOSE_CONV" or len(op.outputs) != 1:
+        if op.kind == "TRANSPOSE_CONV":
             return ()
-        if op.kind in PADS:
-            moved = padding_movement(op, by_rows=element_type(op) == "int8")
-            return () if moved is None else (moved,)
-        return REFERENCE.movements_of(op)
+        return movements_of(op, pads_by_rows=element_type(op) == "int8")
 
     def _weight_bits(self, op: Op) -> int:
         """Bits of a weight as the kernel sees it; the library of 2022 unpacks int4 first."""

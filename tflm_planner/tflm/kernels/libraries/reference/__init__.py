@@ -6,22 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels import custom_ops
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
-from tflm_planner.tflm.kernels.data_movement import (
-    BETWEEN_TYPES,
-    ELEMENT_BY_ELEMENT,
-    Movement,
-    concatenation_movements,
-    elementwise_movements,
-    gather_movement,
-    padding_movement,
-    retyping_movement,
-    transpose_conv_movement,
-)
+from tflm_planner.tflm.kernels.data_movement import Movement, movements_of
 from tflm_planner.tflm.kernels.libraries.reference.operators import OPERATORS
 from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.kernels.prepare import Keeps
@@ -37,26 +26,8 @@ class ReferenceBuild(KernelBuild):
         return (ELEMENTWISE,)
 
     def movements_of(self, op: Op) -> Sequence[Movement]:
-        """PAD goes element by element, GATHER row by row, CONCATENATION part by part;
-        TRANSPOSE_CONV sums in scratch."""
-        if len(op.outputs) != 1:
-            return ()
-        if op.kind == "CONCATENATION":
-            return tuple(concatenation_movements(op))
-        alike = tuple(elementwise_movements(op)) if op.kind in ELEMENT_BY_ELEMENT else ()
-        single = None if alike else _movement_of(op)
-        return alike if single is None else (single,)
-
-
-def _movement_of(op: Op) -> Movement | None:
-    """How an operator of which one operand moves does that."""
-    if op.kind in PADS:
-        return padding_movement(op, by_rows=False)
-    if op.kind == "GATHER":
-        return gather_movement(op)
-    if op.kind in BETWEEN_TYPES:
-        return retyping_movement(op)
-    return transpose_conv_movement(op) if op.kind == "TRANSPOSE_CONV" else None
+        """PAD goes element by element, all else as `data_movement` draws it."""
+        return movements_of(op, pads_by_rows=False)
 
 
 REFERENCE = ReferenceBuild("reference")
