@@ -67,7 +67,7 @@ def test_one_that_fails_does_not_end_the_others(models: Path, run, tmp_path: Pat
     assert outcomes(document) == {"cnn": "fits", "damaged": "refused", "rows": "fits"}
     cnn, damaged, _ = document["models"]
     arenas = [cnn[f"arena_{which}"] for which in ("before", "after", "limit")]
-    assert arenas == [122_012, 91_180, 204_800]
+    assert arenas == [122_012, 79_660, 204_800]
     assert cnn["verified"] and cnn["words"].startswith("FITS in 204,800 B")
     assert damaged["exit_code"] == 5 and "not a TFLite model" in damaged["words"]
     assert {p.name for p in out.iterdir()} == {

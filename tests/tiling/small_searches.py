@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tests.models.registry import add, conv, relu, start
 from tests.short_searches import short_search
 from tflm_planner.model import schema
+from tflm_planner.model.ir import Op
+from tflm_planner.ops.window import WINDOWS
 from tflm_planner.pipeline import api
+from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.tilings import TilingResult
@@ -17,9 +22,19 @@ ALL_BUT_LOOPS = api.AllowedOperators.of({*schema.operator_names().values()} - {"
 """Searches for loops have tests of their own."""
 
 
-def options(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
+M4 = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
+
+
+def of_windows_alone(op: Op) -> Iterable[InputOverlap]:
+    """Overlaps of convolutions and pools. Where those of sums are allowed too, `cnn_int8` has no
+    tiles that pay."""
+    return M4.input_overlaps_of(op) if op.kind in WINDOWS else ()
+
+
+def options(target: str = "cortex-m4/cmsis-nn", overlaps_of=None, **more) -> TilingOptions:
     on = api.kernels_of(api.load_target(target))
-    return TilingOptions(on, on.input_overlaps_of, **{"search_budget": SMALL, **more})
+    rule = overlaps_of or on.input_overlaps_of
+    return TilingOptions(on, rule, **{"search_budget": SMALL, **more})
 
 
 def search(data: bytes, **more) -> TilingResult:

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.generator import random_model
 from tests.models.small import Chain, narrow_rows, wide
-from tests.tiling.small_searches import ALL_BUT_LOOPS, SMALL, options, search
+from tests.tiling.small_searches import ALL_BUT_LOOPS, SMALL, of_windows_alone, options, search
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
@@ -25,8 +25,8 @@ from tflm_planner.transforms.tile.box_plan import Split
 @pytest.mark.slow
 def test_searches_lower_the_arena(cnn, method):
     data = narrow_rows() if method == "motes" else cnn
-    found = search(data, method=method)
-    plain = search(data, method=method, max_slowdown=1.0).best
+    found = search(data, method=method, overlaps_of=of_windows_alone)
+    plain = search(data, method=method, max_slowdown=1.0, overlaps_of=of_windows_alone).best
     assert found.evaluated > 10 and found.best.arena <= plain.arena
     assert found.best.slowdown <= 1.1
     assert found.best.arena < 80_000, "untiled: 91,180 and 119,632"
@@ -54,9 +54,12 @@ def test_what_tiles_add_and_other_spellings_save_is_free_too(cnn):
     spelled otherwise too, 0.01 % fewer, in a plan with fewer copies."""
     least = replace(SMALL, search_work=500, front_work=0, resizing_work=0)
     without, found = (
-        search(cnn, max_slowdown=1.0, search_budget=replace(least, free_parts_work=work)).best
+        search(
+            cnn, max_slowdown=1.0, overlaps_of=of_windows_alone,
+            search_budget=replace(least, free_parts_work=work),
+        ).best
         for work in (0, 4_000)
-    )
+    )  # fmt: skip
     assert without.arena > 90_000
     assert found.arena <= 80_632 and found.slowdown < 1 and found.respell is not None
 

@@ -18,6 +18,7 @@ from tflm_planner.tflm.aliases import copies
 from tflm_planner.tflm.kernels.contracts import replay_safe
 from tflm_planner.tflm.liveness import (
     Timeline,
+    equal_pairs,
     legal_in_place,
     legal_input_overlaps,
     loop_pairs,
@@ -79,13 +80,15 @@ def taken_variables(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[s
 def taken_input_overlaps(
     timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
 ) -> Iterator[SharedMemory]:
-    """The results that overlap an operand in a way that only the target's contracts permit."""
+    """The results that overlap an operand in a way that only the target's contracts permit: neither
+    where every library allows it, nor where both hold the same bytes."""
     aliases = {(s.operand, s.result) for s in taken_aliases(timeline, offsets)}
+    for pair in equal_pairs(timeline):
+        if offsets[pair.second] - offsets[pair.first] == pair.distance:
+            aliases |= {(pair.first, pair.second), (pair.second, pair.first)}
     for t in legal_input_overlaps(timeline, kernels.input_overlaps_of):
         shared = _overlap_of(t.operand, t.result, offsets)
-        if shared is None or (t.operand, t.result) in aliases:
-            continue
-        if t.low <= shared.below <= t.high:  # elsewhere another rule permits it: equal bytes
+        if shared is not None and (t.operand, t.result) not in aliases:
             yield shared
 
 

@@ -47,7 +47,7 @@ class Planned:
         >>> planned = plan("tests/models/cnn_int8.tflite", tile=None, verify=False)
         >>> with TemporaryDirectory() as folder:
         ...     arena(planned.save(f"{folder}/planned.tflite")).bytes
-        91180
+        79660
         """
         inputs = () if self.source is None else (self.source,)
         check_writable(Path(path), force=force, inputs=inputs)
