@@ -71,7 +71,7 @@ def plan(
     >>> from tflm_planner import plan
     >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", verify=False)
     >>> planned.report.before.arena.bytes, planned.report.after.arena.bytes, planned.report.fits
-    (122012, 91180, True)
+    (122012, 79660, True)
     """
     target = _target_with(firmware, target)
     stripping: Stripping = "nothing"
@@ -112,7 +112,7 @@ def inspect(model: ModelSource, *, target: str | Path | Target = defaults.TARGET
     >>> from tflm_planner import inspect
     >>> found = inspect("tests/models/cnn_int8.tflite", target="nano33ble")
     >>> found.arena.bytes, found.limits.input_bytes, found.limits.best_order_bytes
-    (122012, 6912, 73728)
+    (122012, 6912, 62208)
     """
     return api.inspect(model, api.kernels_of(_target(target)))
 
@@ -170,7 +170,7 @@ def stream_input(
     >>> cnn = "tests/models/cnn_int8.tflite"
     >>> pair = stream_input(cnn, target="nano33ble", tile=None, verify=False)
     >>> pair.bytes_before, pair.bytes_after
-    (122012, 92120)
+    (122012, 80600)
     """
     target = _target_with(firmware, target)
     options = api.StreamOptions(
