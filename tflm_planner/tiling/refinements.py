@@ -75,8 +75,8 @@ class Refinements:
         self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
-        """Change one region at a time in the best models, except in those that are too large, and
-        in those with loops."""
+        """Change one region at a time in the best models, except in those that are too large. If
+        the very best have no loops, change the best model with loops as well."""
         budget = self.options.search_budget
         best = [c for c, _ in self.distinct_models()[: budget.neighboured_models]]
         for candidate in best:
