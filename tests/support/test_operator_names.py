@@ -52,7 +52,8 @@ SOFTMAX = {
     "tflm/scales.py": "the scales of logits with which its Prepare aborts",
 }
 MOST = 26
-"""Modules that name the operator that most of them do: CONCATENATION, which joins tiles."""
+"""Modules that name the operator that most of them do: CONCATENATION, which joins tiles, and whose
+copies decide where a result may lie."""
 
 
 @cache

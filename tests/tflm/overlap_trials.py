@@ -169,10 +169,16 @@ def elementwise_model(
     if other is not None:
         values = np.random.default_rng(2).integers(1, 9, other)
         operands.append(graph.constant("c", values, dtype, **quantised))
-    result = quantised and {"scale": 1 / 256, "zero": -128} if kind == "LOGISTIC" else quantised
+    bounded = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0), "QUANTIZE": (0.2, 3)}
+    result = dict(quantised)
+    if quantised and kind in bounded:
+        result["scale"], result["zero"] = bounded[kind]
     y = graph.tensor("y", shape, dtype, **result)
-    table = {"RELU": None, "LOGISTIC": None}.get(kind, f"{kind.capitalize()}Options")
-    graph.op(kind, operands, [y], *([table] if table else []))
+    tables = {"LEAKY_RELU": "LeakyReluOptions", "HARD_SWISH": "HardSwishOptions"}
+    plain = kind in ("RELU", "RELU6", "LOGISTIC", "TANH")
+    fields = {"alpha": 0.3} if kind == "LEAKY_RELU" else {}
+    table = () if plain else (tables.get(kind, f"{kind.capitalize()}Options"),)
+    graph.op(kind, operands, [y], *table, **fields)
     graph.outputs(y)
     if planned:
         _plan(net, [{0: MARK, y: MARK + 1}.get(t, -1) for t in range(y + 1)])

@@ -18,6 +18,7 @@ from tests.tflm.overlap_trials import (
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels import KernelBuild, known_builds
 from tflm_planner.tflm.kernels.contracts import input_overlap_contract, replay_safe, replays
+from tflm_planner.tflm.kernels.data_movement import ELEMENT_BY_ELEMENT
 from tflm_planner.tflm.kernels.libraries.esp_nn.access_orders import EspNnBuild
 from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 
@@ -101,8 +102,7 @@ def test_the_wheel_joins_as_the_replay_foretells(
 SHAPE = (1, 3, 5, 4)
 ELEMENTWISE = [
     *((kind, other) for kind in ("ADD", "MUL", "SUB") for other in (SHAPE, (1, 1, 1, 4), (1,))),
-    ("RELU", None),
-    ("LOGISTIC", None),
+    *((kind, None) for kind in sorted(ELEMENT_BY_ELEMENT - {"ADD", "MUL", "SUB", "QUANTIZE"})),
 ]
 
 
@@ -123,6 +123,16 @@ def test_elements_are_read_before_the_place_below_is_written(
     for library in known_builds():
         lows = {t.low for t in input_overlap_contract(op, library)}
         assert lows == (set() if isinstance(library, EspNnBuild) else {0}), library.name
+
+
+def test_numbers_of_one_type_are_quantised_anew_likewise(runner: Runner) -> None:
+    stock = elementwise_model("QUANTIZE", SHAPE, None)
+    planned = elementwise_model("QUANTIZE", SHAPE, None, planned=True)
+    op = op_of(stock)
+    distances = range(-61, 62)
+    found = runner.safe_distances(stock, planned, random_inputs(SHAPE, 1, 4), distances)
+    (replay,) = replays(op, op.operands()[0], REFERENCE)
+    assert found == [replay.safe(d) for d in distances]
 
 
 def _sum(first: tuple[int, ...], second: tuple[int, ...] | None, kind: str = "ADD") -> Op:

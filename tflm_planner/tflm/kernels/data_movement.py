@@ -60,14 +60,15 @@ ELEMENT_BY_ELEMENT = frozenset(
         "QUANTIZE",
     )
 )  # fmt: skip
-"""The kinds whose kernels compute element i of the result from element i of each operand, one after
-the other or in groups, each of which is read before it is written."""
+"""Those kinds of `ops.axes.ELEMENT_WISE` whose kernels are known to go forward, element after
+element or in groups, each of which is read before it is written."""
 MOVERS = BETWEEN_TYPES | ELEMENT_BY_ELEMENT | {*PADS, "GATHER", "CONCATENATION", "TRANSPOSE_CONV"}
 """The kinds for which `input_overlap_contract` asks a build for movements."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """Largest number of axes that the PAD kernels support."""
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
-"""Types that TFLM's QUANTIZE, DEQUANTIZE and CAST support -> bytes of an element."""
+"""Types that TFLM's QUANTIZE, DEQUANTIZE, CAST and element-wise operators support -> bytes of an
+element."""
 _JOINED = ("int8", "int16", "int32", "int64", "float32", "bool")
 """Types that TFLM's CONCATENATION supports."""
 _CHARACTERS = ("int8", "uint8")
@@ -139,9 +140,10 @@ def _elementwise_movements(op: Op) -> Iterator[Movement]:
 def _concatenation_movements(op: Op) -> Iterator[Movement]:
     """CONCATENATION: of each run along the axis, a memcpy for each operand, in their order.
 
-    The copy of a part must overlap neither itself nor what is copied later. In the last run the
-    part of an operand ends where its memory does, and its copy `before + part` bytes behind the
-    start of the run: the distance is decided there. None for operands that are given twice.
+    A part must be copied before anything is written where it lies, and its copy must not overlap
+    itself. Results gain on operands from run to run, so the last run decides the distance: there
+    the copy ends `before + part` bytes behind the start of the run. None for operands that are
+    given twice.
     """
     (result,), operands = op.outputs, op.operands()
     runs = _concatenated_runs(op)
