@@ -185,23 +185,83 @@ def elementwise_model(
     return net.finish()
 
 
-def transpose_conv_model(side: int, channels: tuple[int, int], *, planned: bool = False) -> bytes:
-    """A model of one int8 TRANSPOSE_CONV, 3 x 3, stride 2, SAME."""
+def transpose_conv_model(
+    side: int,
+    channels: tuple[int, int],
+    kernel: int = 3,
+    stride: int = 2,
+    *,
+    same: bool = True,
+    planned: bool = False,
+) -> bytes:
+    """A model of one int8 TRANSPOSE_CONV of a square image."""
     rng, net = np.random.default_rng(0), Net()
     graph = net.graph()
     ci, co = channels
-    larger = (1, 2 * side, 2 * side, co)
+    made = side * stride if same else (side - 1) * stride + kernel
+    larger = (1, made, made, co)
     size = graph.constant("size", larger)
     scales = np.full(co, 0.002, np.float32)
-    weights = rng.integers(-127, 128, (co, 3, 3, ci))
+    weights = rng.integers(-127, 128, (co, kernel, kernel, ci))
     features = graph.constant("filter", weights, "int8", scale=scales)
     x = graph.input("x", (1, side, side, ci), scale=0.1)
     y = graph.tensor("y", larger, scale=0.1)
-    options = {"padding": 0, "strideH": 2, "strideW": 2}
+    options: dict[str, Any] = {"padding": int(not same), "strideH": stride, "strideW": stride}
     graph.op("TRANSPOSE_CONV", [size, features, x], [y], "TransposeConvOptions", **options)
     graph.outputs(y)
     if planned:
         _plan(net, [-1, -1, MARK, MARK + 1])
+    return net.finish()
+
+
+def fully_connected_model(
+    rows: int, depth: int, made: int, dtype: str = "int8", *, rank: int = 2, planned: bool = False
+) -> bytes:
+    """A model of one FULLY_CONNECTED over rows, of `rank` axes."""
+    rng, net = np.random.default_rng(0), Net()
+    graph = net.graph()
+    floats = dtype == "float32"
+    quantised: dict[str, Any] = {} if floats else {"scale": 0.1}
+    x = graph.input("x", (*[1] * (rank - 2), rows, depth), dtype, **quantised)
+    if floats:
+        features = graph.constant("filter", rng.normal(0, 1, (made, depth)), "float32")
+    else:
+        weights = rng.integers(-127, 128, (made, depth))
+        features = graph.constant("filter", weights, "int8", scale=0.015 / depth**0.5)
+    y = graph.tensor("y", (*[1] * (rank - 2), rows, made), dtype, **quantised)
+    options: dict[str, Any] = {"keepNumDims": rank > 2}
+    graph.op("FULLY_CONNECTED", [x, features], [y], "FullyConnectedOptions", **options)
+    graph.outputs(y)
+    if planned:
+        _plan(net, [MARK, -1, MARK + 1])
+    return net.finish()
+
+
+def resize_model(
+    kind: str,
+    shape: tuple[int, ...],
+    size: tuple[int, int],
+    corners: str = "",
+    dtype: str = "int8",
+    *,
+    planned: bool = False,
+) -> bytes:
+    """A model of one resize to `size`. corners: "align", "half" pixel centres, or neither."""
+    net = Net()
+    graph = net.graph()
+    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    x = graph.input("x", shape, dtype, **quantised)
+    sizes = graph.constant("size", size)
+    y = graph.tensor("y", (shape[0], *size, shape[3]), dtype, **quantised)
+    table = "".join(word.capitalize() for word in kind.split("_")) + "Options"
+    options: dict[str, Any] = {
+        "alignCorners": corners == "align",
+        "halfPixelCenters": corners == "half",
+    }
+    graph.op(kind, [x, sizes], [y], table, **options)
+    graph.outputs(y)
+    if planned:
+        _plan(net, [MARK, -1, MARK + 1])
     return net.finish()
 
 

@@ -1,5 +1,5 @@
-"""Contracts of operators that move or pad rows, and of one that sums in scratch: never a distance
-that corrupts, by loops written out."""
+"""Contracts of operators that move or pad rows: never a distance that corrupts, by loops written
+out."""
 
 import math
 from itertools import product
@@ -14,16 +14,13 @@ from tests.tflm.overlap_trials import (
     gather_model,
     op_of,
     pad_model,
-    transpose_conv_model,
 )
-from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.tflm.kernels import KernelBuild, known_builds
 from tflm_planner.tflm.kernels.contracts import (
     input_overlap_contract,
     replay_safe,
     replays,
 )
-from tflm_planner.tflm.kernels.libraries.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.target_kernels import kernels_of
 
@@ -128,14 +125,3 @@ def test_gathers_of_many_rows_are_told_apart() -> None:
         for rows in (range(100), range(50, 150), range(0, 200, 2))
     ]
     assert lows[0] and lows[1] and lows[0] != lows[1] and not lows[2]
-
-
-def test_transpose_conv_sums_in_scratch() -> None:
-    op = op_of(transpose_conv_model(4, (6, 4)))
-    (input_overlap,) = input_overlap_contract(op, REFERENCE)
-    assert input_overlap.low <= -4 * 4 * 6 and input_overlap.high == UNBOUNDED
-    assert input_overlap.operand is op.inputs[2]
-    assert all(replay_safe(op, op.operands()[2], REFERENCE, d) for d in range(-96, 256))
-    assert not any(
-        list(input_overlap_contract(op, library)) for library in (BUILD_2022, DSP, MVE, PLAIN)
-    )

@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS, Window
 from tflm_planner.tflm.kernels.access_order import AccessOrder
-from tflm_planner.tflm.kernels.data_movement import Movement
+from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.parts import part_of
 from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, PrepareStep
 from tflm_planner.tflm.target import Target

@@ -16,7 +16,7 @@ from tflm_planner.ops.window import Window
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.access_order import AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
-from tflm_planner.tflm.kernels.data_movement import Movement
+from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.prepare import Keeps
 from tflm_planner.tflm.target import Target
 

@@ -1,7 +1,8 @@
-"""Kernels that go through their operands once, in their own order: PAD, GATHER, CONCATENATION,
-operators that compute element by element, from one type to another or not, and TRANSPOSE_CONV.
+"""Kernels that go through their operands once, in their own order: PAD, GATHER, CONCATENATION, and
+operators that compute element by element, from one type to another or not.
 
-`KernelBuild.movements_of` says which of these forms the kernel of a library has.
+`KernelBuild.movements_of` says which of these forms the kernel of a library has; those of kernels
+that read a row several times are in `row_movements`.
 
     PAD       | pad | row | pad | row | pad |    result, written from the left
               :     ^     :
@@ -24,16 +25,12 @@ operators that compute element by element, from one type to another or not, and 
 
     CONCA-    |a0|b0 b0 b0|a1|b1 b1 b1|    one memcpy after the other: a part of b is copied before
     TENATION     :  |b0 b0 b0|b1 b1 b1|    the parts behind it reach the place from which it comes
-
-The reference kernel of TRANSPOSE_CONV sums in scratch, and writes its result after it has read all
-input.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,12 +39,12 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.layout import consecutive_rows
 from tflm_planner.ops.roles import PADS
 from tflm_planner.support.deferred import defer
+from tflm_planner.tflm.kernels.movement import Movement
 
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
 
-    Times = npt.NDArray[np.int64]
+    from tflm_planner.tflm.kernels.movement import Times
 else:
     np = defer("numpy")
 
@@ -62,8 +59,8 @@ ELEMENT_BY_ELEMENT = frozenset(
 )  # fmt: skip
 """Those kinds of `ops.axes.ELEMENT_WISE` whose kernels are known to go forward, element after
 element or in groups, each of which is read before it is written."""
-MOVERS = BETWEEN_TYPES | ELEMENT_BY_ELEMENT | {*PADS, "GATHER", "CONCATENATION", "TRANSPOSE_CONV"}
-"""The kinds for which `input_overlap_contract` asks a build for movements."""
+COPIED = BETWEEN_TYPES | ELEMENT_BY_ELEMENT | {*PADS, "GATHER", "CONCATENATION"}
+"""All kinds of which this module knows movements."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """Largest number of axes that the PAD kernels support."""
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
@@ -73,24 +70,6 @@ _JOINED = ("int8", "int16", "int32", "int64", "float32", "bool")
 """Types that TFLM's CONCATENATION supports."""
 _CHARACTERS = ("int8", "uint8")
 """Types that GCC and Clang treat as characters, which may alias anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Movement:
-    """How an operator moves the data of one operand: all distances in bytes from `least` to `most`
-    are safe, whatever the distances from other operands; also those at which the result starts at
-    least `beyond` bytes above the operand, if that is given.
-
-    times: computes the time of the last read of each byte of `operand`, and of the first write of
-    each byte of `result` (computed on demand, because the bounds do not need them).
-    """
-
-    operand: Tensor
-    result: Tensor
-    least: int
-    most: int
-    times: Callable[[], tuple[Times, Times]]
-    beyond: int | None = None
 
 
 def movements_of(op: Op, *, pads_by_rows: bool) -> tuple[Movement, ...]:
@@ -111,9 +90,7 @@ def _single_movement(op: Op, pads_by_rows: bool) -> Movement | None:
         return _padding_movement(op, by_rows=pads_by_rows)
     if op.kind == "GATHER":
         return _gather_movement(op)
-    if op.kind in BETWEEN_TYPES:
-        return _retyping_movement(op)
-    return _transpose_conv_movement(op) if op.kind == "TRANSPOSE_CONV" else None
+    return _retyping_movement(op) if op.kind in BETWEEN_TYPES else None
 
 
 def _elementwise_movements(op: Op) -> Iterator[Movement]:
@@ -134,7 +111,7 @@ def _elementwise_movements(op: Op) -> Iterator[Movement]:
     for operand in dict.fromkeys(op.operands()):
         same = operand.type == result.type and (operand.shape or ()) == (result.shape or ())
         if same and operand.nbytes and not operand.is_constant:
-            yield Movement(operand, result, 0, result.nbytes, times)
+            yield Movement(operand, result, 0, times)
 
 
 def _concatenation_movements(op: Op) -> Iterator[Movement]:
@@ -155,7 +132,7 @@ def _concatenation_movements(op: Op) -> Iterator[Movement]:
         if part and not operand.is_constant and operands.count(operand) == 1:
             least = (runs - 1) * (run - part) + before + part
             times = partial(_concatenation_times, op, runs, place)
-            yield Movement(operand, result, least, result.nbytes, times)
+            yield Movement(operand, result, least, times)
         before += part
 
 
@@ -213,9 +190,7 @@ def _retyping_movement(op: Op) -> Movement | None:
         return np.repeat(clock, read_bytes), np.repeat(clock + 1, written_bytes)
 
     # When the last element is written, nothing is left to read.
-    return Movement(
-        data, result, (count - 1) * max(written_bytes - read_bytes, 0), result.nbytes, times
-    )
+    return Movement(data, result, (count - 1) * max(written_bytes - read_bytes, 0), times)
 
 
 def _gather_movement(op: Op) -> Movement | None:
@@ -234,26 +209,7 @@ def _gather_movement(op: Op) -> Movement | None:
         reads[first_row * row : (first_row + count) * row] = clock + 2
         return reads, clock + 1
 
-    return Movement(
-        data, result, (1 - first_row) * row, result.nbytes, times, (first_row + count) * row
-    )
-
-
-def _transpose_conv_movement(op: Op) -> Movement | None:
-    """TRANSPOSE_CONV that sums in scratch. Operands: output shape, filter, data, bias."""
-    if len(op.inputs) < 3 or op.inputs[2] is None:
-        return None
-    data, result = op.inputs[2], op.outputs[0]
-    other_operands = (t for i, t in enumerate(op.inputs) if i != 2 and t is not None)
-    if data.type_name != "int8" or data.type != result.type or data.is_constant:
-        return None
-    if not all(t.is_constant for t in other_operands):
-        return None
-
-    def times() -> tuple[Times, Times]:
-        return np.zeros(data.nbytes, np.int64), np.ones(result.nbytes, np.int64)
-
-    return Movement(data, result, -data.nbytes, result.nbytes, times)
+    return Movement(data, result, (1 - first_row) * row, times, (first_row + count) * row)
 
 
 def _padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
@@ -283,7 +239,7 @@ def _padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
         places = np.flatnonzero(np.repeat(inside.ravel(), element))
         return _copy_times(places, result.nbytes, element, run)
 
-    return Movement(data, result, least, result.nbytes, times)
+    return Movement(data, result, least, times)
 
 
 def _copy_times(places: Times, size: int, element: int, run: int) -> tuple[Times, Times]:

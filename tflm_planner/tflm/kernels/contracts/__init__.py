@@ -8,9 +8,10 @@ and so do the builds of CMSIS-NN. What holds in every library (exact aliases) is
 package has the rest:
 
     exact in place         `ops.sharings`: element-wise operators, views
-    overlap from D on      convolutions, pools, PAD, GATHER, CONCATENATION, element-wise operators,
-                           QUANTIZE, DEQUANTIZE and CAST from one type to another: the result starts
-                           at least D bytes below an operand (D may be 0)
+    overlap from D on      convolutions, pools, FULLY_CONNECTED over rows, resized images, PAD,
+                           GATHER, CONCATENATION, element-wise operators, QUANTIZE, DEQUANTIZE and
+                           CAST from one type to another: the result starts at least D bytes below
+                           an operand (D may be 0)
     disjoint only          everything that is not yielded
 
 The contracts hold for kernels that are built as their projects build them. They are void for a
@@ -31,7 +32,8 @@ from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.contracts.bounds import Bound, bound
 from tflm_planner.tflm.kernels.contracts.replay import AccessReplay, replay_of, replay_safe, replays
-from tflm_planner.tflm.kernels.data_movement import MOVERS
+from tflm_planner.tflm.kernels.data_movement import COPIED
+from tflm_planner.tflm.kernels.row_movements import LEFT_BEHIND
 
 __all__ = [
     "OVERLAPPING",
@@ -46,7 +48,7 @@ __all__ = [
     "replays",
 ]  # fmt: skip
 
-OVERLAPPING = WINDOWS | MOVERS
+OVERLAPPING = WINDOWS | COPIED | LEFT_BEHIND
 """Kinds of operators for which a target's contracts are computed."""
 
 

@@ -14,8 +14,13 @@ from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.data_movement import Movement, movements_of
+from tflm_planner.tflm.kernels.data_movement import movements_of
+from tflm_planner.tflm.kernels.libraries.cmsis_nn.faulty_sums import fault_of_transposed
+from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
+from tflm_planner.tflm.kernels.libraries.reference.persistent_allocations import runs_as_convolution
+from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.row_movements import LEFT_BEHIND, transposed_by_rows
 
 _COLUMNS_2 = AccessOrder("arm_convolve", pixels=2, chunk=None)
 _COLUMNS_4 = AccessOrder("arm_convolve (MVE)", pixels=4, chunk=None)
@@ -58,8 +63,20 @@ class CmsisNnBuild(KernelBuild):
         MUL (arm_elementwise_add_s8 and their like) read up to four elements before they write
         them."""
         if op.kind == "TRANSPOSE_CONV":
+            by_rows = None if fault_of_transposed(op) else transposed_by_rows(op)
+            return () if by_rows is None else (by_rows,)
+        if op.kind == "FULLY_CONNECTED" and not self._multiplies_row_by_row(op):
             return ()
+        if op.kind in LEFT_BEHIND:
+            return REFERENCE.movements_of(op)
         return movements_of(op, pads_by_rows=element_type(op) == "int8")
+
+    def _multiplies_row_by_row(self, op: Op) -> bool:
+        """Whether FULLY_CONNECTED computes all results of a row (arm_nn_vec_mat_mult_t_s8: groups
+        of results, each from the whole row) before it reads the next one."""
+        if element_type(op) == "int8":
+            return self == BUILD_2022 or not runs_as_convolution(op)
+        return element_type(op) == "float32"  # the reference kernel
 
     def _weight_bits(self, op: Op) -> int:
         """Bits of a weight as the kernel sees it; the library of 2022 unpacks int4 first."""

@@ -32,7 +32,7 @@ def fault_of_sums(op: Op, target: Target) -> str | None:
     if target.is_arduino_2023:
         return None
     if op.kind == "TRANSPOSE_CONV":
-        return _fault_of_transposed(op)
+        return fault_of_transposed(op)
     if not computes_packed_depthwise(op):
         return (
             "CMSIS-NN takes wrong int4 weights for an odd number of channels "
@@ -59,7 +59,8 @@ def fault_of_sums(op: Op, target: Target) -> str | None:
     return None
 
 
-def _fault_of_transposed(op: Op) -> str | None:
+def fault_of_transposed(op: Op) -> str | None:
+    """The same for a TRANSPOSE_CONV."""
     if len(op.inputs) < 3 or element_type(op, 2) != "int8" or op.options.is_absent:
         return None
     weights, data = op.inputs[1], op.inputs[2]

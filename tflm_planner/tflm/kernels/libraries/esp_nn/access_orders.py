@@ -24,7 +24,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import CONVOLUTIONS, Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild
-from tflm_planner.tflm.kernels.data_movement import BETWEEN_TYPES, ELEMENT_BY_ELEMENT, Movement
+from tflm_planner.tflm.kernels.data_movement import BETWEEN_TYPES, ELEMENT_BY_ELEMENT
 from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
     ODD_DEPTHS_UNCOPIED,
     S3_COUNTS_ALIGNED_COPIES,
@@ -32,10 +32,11 @@ from tflm_planner.tflm.kernels.libraries.esp_nn.releases import (
 )
 from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import ConvShape, geometry_of
 from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
+from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.target import Extension
 
-_UNREAD = ELEMENT_BY_ELEMENT - BETWEEN_TYPES
+_UNREAD = ELEMENT_BY_ELEMENT - BETWEEN_TYPES | {"FULLY_CONNECTED"}
 """Kinds that some release computes with vectors in an order that was not examined."""
 
 
@@ -61,8 +62,9 @@ class EspNnBuild(KernelBuild):
         return (ELEMENTWISE,) if is_safe(geometry, self.release) else None
 
     def movements_of(self, op: Op) -> Sequence[Movement]:
-        """PAD, GATHER, CONCATENATION and the like are the reference kernels' on every chip. The
-        vectors of ADD and MUL were not examined, nor those of what later releases add."""
+        """PAD, GATHER, CONCATENATION, resized images and the like are the reference kernels' on
+        every chip. The vectors of ADD, MUL and FULLY_CONNECTED were not examined, nor those of what
+        later releases add."""
         return () if op.kind in _UNREAD else REFERENCE.movements_of(op)
 
 

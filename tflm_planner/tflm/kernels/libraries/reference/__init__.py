@@ -10,10 +10,12 @@ from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels import custom_ops
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
-from tflm_planner.tflm.kernels.data_movement import Movement, movements_of
+from tflm_planner.tflm.kernels.data_movement import movements_of
 from tflm_planner.tflm.kernels.libraries.reference.operators import OPERATORS
+from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.kernels.prepare import Keeps
+from tflm_planner.tflm.kernels.row_movements import LEFT_BEHIND, row_movement
 from tflm_planner.tflm.target import Target
 
 
@@ -26,7 +28,10 @@ class ReferenceBuild(KernelBuild):
         return (ELEMENTWISE,)
 
     def movements_of(self, op: Op) -> Sequence[Movement]:
-        """PAD goes element by element, all else as `data_movement` draws it."""
+        """PAD goes element by element, all else as `data_movement` and `row_movements` draw it."""
+        if op.kind in LEFT_BEHIND:
+            movement = row_movement(op)
+            return () if movement is None else (movement,)
         return movements_of(op, pads_by_rows=False)
 
 
