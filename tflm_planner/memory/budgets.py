@@ -105,7 +105,7 @@ class PackBudget:
     """Largest number of items that live at the border of two stages."""
     stage_work: int = 40_000_000
     """Limit of rounds times conflicts in one stage."""
-    stage_reorders: int = 16
+    stage_reorders: int = 8
     """How many times another stage is moved to the front and all stages are placed again."""
 
 

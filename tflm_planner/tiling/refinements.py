@@ -13,7 +13,7 @@ This module must not know how the models were found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 
 from tflm_planner.tiling.evaluate.candidate import Candidate
@@ -35,29 +35,36 @@ from tflm_planner.tiling.work import EarlyStop
 from tflm_planner.transforms.schedules import Effort
 
 
-@dataclass(frozen=True)
+@dataclass
 class Refinements:
     """The last steps of one search. order: operators of the untiled model in running order.
 
     `steps()` are those that look for what is smaller; `put_in_saving_regions` and `close_gaps` come
-    after all others, so that they can only add to what is offered.
+    after all others, so that they can only add to what is offered. In a large model sizes and gaps
+    are left out if changing one region at a time has gained next to nothing.
     """
 
     models: ModelEvaluations
     options: TilingOptions
     order: tuple[int, ...]
+    _is_settled: bool = field(default=False, init=False)
+    """Whether the model is large, and changes of its front gained next to nothing."""
 
     def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
         """The first steps in order, each with a description of what it has done. In a large model
         few tilings were evaluated, so neighbours do not displace models for which spellings should
         be tried."""
-        if len(self.order) > self.options.search_budget.large_model:
+        if self._is_large:
             yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
         yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.refine_pareto_front, "what is faster and larger changed too"
         yield self.resize_parts, "parts of the smallest resized"
         yield self.plan_with_care, "the best planned with care"
+
+    @property
+    def _is_large(self) -> bool:
+        return len(self.order) > self.options.search_budget.large_model
 
     def evaluate_spellings(self) -> None:
         """Try other spellings within the remaining instructions: in the best models with full
@@ -135,6 +142,13 @@ class Refinements:
     def refine_pareto_front(self) -> None:
         """Change one region at a time in all models of the Pareto front, and repeat while the front
         grows, so that the models between the smallest and the fastest are improved too."""
+        before = self._mean_bytes()
+        self._change_pareto_front()
+        gain = before - self._mean_bytes()
+        least = before // self.options.search_budget.unsettled_gain
+        self._is_settled = self._is_large and gain < least
+
+    def _change_pareto_front(self) -> None:
         budget = self.options.search_budget
         stop = EarlyStop(
             budget.front_batches_without_gain, self._mean_bytes(), budget.front_least_gain
@@ -158,6 +172,8 @@ class Refinements:
     def resize_parts(self) -> None:
         """Change the number and the sizes of the parts of the smallest model, and of what comes of
         it, as long as that makes it smaller."""
+        if self._is_settled:
+            return
         work_left, known = self.options.search_budget.resizing_work, set[Candidate]()
         while (smallest := self._smallest) and smallest not in known and work_left > 0:
             known.add(smallest)
@@ -226,6 +242,8 @@ class Refinements:
         """Change one region at a time in the models beside the widest gaps of the front; then, in
         each of them, all those regions at once whose changes together promise to join the front.
         Longer where next to no instruction is allowed: what is free is seldom one change away."""
+        if self._is_settled:
+            return
         budget = self.options.search_budget
         if self.options.is_nearly_free:
             budget = replace(
