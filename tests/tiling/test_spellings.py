@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from tests.conftest import PUBLISHED, needs_tflm
+from tests.models.build import Net
 from tests.transforms.test_tile_odd_graphs import Chain
 from tflm_planner.cost import instructions_of
 from tflm_planner.memory.allocators.packing import pack
@@ -212,6 +214,40 @@ def test_a_portable_file_gets_no_reshape_that_the_firmware_lacks() -> None:
         kinds = {op.kind for op in read_model(result.data).main.ops}
         assert ("RESHAPE" in kinds) == expected and result.report.verified
         assert any("in rows of" in note for note in result.report.notes) == expected
+
+
+def layers(rows: int = 64, width: int = 32) -> bytes:
+    """Three FULLY_CONNECTED of the same rows, with results of three axes, and a mean of all."""
+    rng, net = np.random.default_rng(0), Net()
+    graph = net.graph()
+    x = graph.input("x", (1, rows, width), scale=0.1)
+    for i in range(3):
+        weights = rng.integers(-127, 128, (width, width))
+        features = graph.constant(f"w{i}", weights, "int8", scale=0.003)
+        y = graph.tensor(f"y{i}", (1, rows, width), scale=0.1)
+        graph.op("FULLY_CONNECTED", [x, features], [y], "FullyConnectedOptions", keepNumDims=True)  # type: ignore[arg-type]
+        x = y
+    mean = graph.tensor("mean", (1, width), scale=0.1)
+    graph.op("MEAN", [x, graph.constant("axis", [1])], [mean], "ReducerOptions")
+    graph.outputs(mean)
+    return net.finish()
+
+
+@needs_tflm
+def test_rows_as_matrices_lie_over_each_other() -> None:
+    """Half the head, where CMSIS-NN would read each row again; on the reference kernels rows trail
+    as they are."""
+    tiles = api.TilePermission(1.5, spellings_only=True)
+    plain, spelled = (api.plan(layers(), options=api.PlanOptions(tiles=t)) for t in (None, tiles))
+    report = spelled.report
+    assert report.verified and any("with its rows as a matrix" in n for n in report.notes)
+    assert plain.report.after.arena.head == 2 * 64 * 32 + 8 * 32  # one scale for every channel
+    assert report.after.arena.head <= 64 * 32 + 6 * 32
+    assert report.after.host.measured_head == report.after.host.predicted_head
+    assert "RESHAPE" not in {op.kind for op in read_model(spelled.data, dialect=True).main.ops}
+    memory = api.MemoryOptions(kernels=kernels_of(load_target("cortex-m4/reference")))
+    reference = api.plan(layers(), options=api.PlanOptions(memory))
+    assert reference.report.after.arena.head <= 64 * 32 + 6 * 32
 
 
 @needs_tflm

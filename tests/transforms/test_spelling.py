@@ -1,4 +1,5 @@
-"""Other spellings of 1x1 convolutions: the same bits on both runtimes, in files and as views."""
+"""Other spellings of 1x1 convolutions and of products of rows: the same bits on both runtimes, in
+files and as views."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.generator import random_model
 from tests.tflm.kernel_loops import Shape
-from tests.tflm.overlap_trials import model_of
+from tests.tflm.overlap_trials import fully_connected_model, model_of
 from tests.transforms.test_tile_odd_graphs import Chain
 from tests.transforms.tiled import dialect_of, quick_differences
 from tflm_planner.model.serde import read_model, write_model
@@ -25,6 +26,7 @@ from tflm_planner.transforms.spelling import (
     Unspellable,
     pixels_of,
     spell,
+    ways_of,
 )
 
 KINDS = {"conv_2d": 8, "depthwise_conv_2d": 2, "add": 2, "relu": 1, "reshape": 1}
@@ -168,6 +170,63 @@ def test_what_each_library_gains() -> None:
     assert least(DSP) == least(PLAIN) == [[], [64], [0]]
     assert least(BUILD_2022) == [[], [0], [0]]
     assert least(MVE) == [[64], [64], [0]]
+
+
+@needs_tflm
+@pytest.mark.parametrize("rank", [3, 4])
+@pytest.mark.parametrize(("rows", "depth", "made"), [(6, 8, 12), (5, 4, 3), (1, 16, 8)])
+def test_rows_as_a_matrix(rank: int, rows: int, depth: int, made: int) -> None:
+    data = fully_connected_model(rows, depth, made, rank=rank)
+    spelled, (note,) = respelled(data, Spelling(0, "matrix"))
+    assert "with its rows as a matrix" in note
+    before, op, after = read_model(spelled).main.ops
+    assert before.kind == after.kind == "RESHAPE"
+    assert op.inputs[0] and op.inputs[0].shape == (rows, depth)
+    assert op.outputs[0].shape == (rows, made)
+    assert not quick_differences(data, spelled)
+    if rows > 1:
+        planned = dialect_of(spelled)
+        assert len(planned.dropped) >= 1  # the model's output may need its own copy
+        assert not quick_differences(data, planned.dialect, ("TFLM",))
+
+
+def test_which_rows_are_no_matrix() -> None:
+    def refusal(data: bytes, spelling: Spelling) -> Unspellable:
+        with pytest.raises(SpellingRefusedError) as refused:
+            spell(read_model(data).main.ops[0], spelling)
+        return refused.value.reason
+
+    matrix = Spelling(0, "matrix")
+    assert refusal(fully_connected_model(6, 8, 4), matrix) is Unspellable.AXES
+    assert refusal(fully_connected_model(6, 8, 4, "float32", rank=3), matrix) is Unspellable.TYPE
+    assert refusal(fully_connected_model(6, 8, 4, "int16", rank=3), matrix) is Unspellable.TYPE
+    assert refusal(chain(), matrix) is Unspellable.OTHER
+    rows = Spelling(0, "rows", 2)
+    assert refusal(fully_connected_model(6, 8, 4, rank=3), rows) is Unspellable.OTHER
+
+
+def test_all_ways_to_write_an_operator() -> None:
+    pointwise = read_model(chain()).main.ops[1]
+    rows = [Spelling(0, "rows", n) for n in (1, 2, 3, 4, 6, 8, 12)]
+    assert [*ways_of(pointwise, reshaped=True)] == [*rows, Spelling(0, "dilated")]
+    assert [*ways_of(pointwise, reshaped=False)] == [Spelling(0, "dilated")]
+    product = read_model(fully_connected_model(6, 8, 4, rank=3)).main.ops[0]
+    assert [*ways_of(product, reshaped=True)] == [Spelling(0, "matrix")]
+    assert not [*ways_of(product, reshaped=False)]
+    with pytest.raises(SpellingRefusedError):
+        next(ways_of(read_model(chain()).main.ops[0], reshaped=True))
+
+
+def test_what_a_matrix_gains() -> None:
+    """A row's distance on every build of CMSIS-NN of today; the library of 2022 has it as it is."""
+    op = read_model(fully_connected_model(64, 32, 32, rank=3)).main.ops[0]
+    matrix = spell(op, Spelling(0, "matrix"))
+
+    def least(build: object) -> list[list[int]]:
+        return [[t.low for t in input_overlap_contract(o, build)] for o in (op, matrix)]  # type: ignore[arg-type]
+
+    assert least(DSP) == least(PLAIN) == least(MVE) == [[], [32]]
+    assert least(BUILD_2022) == [[32], [32]]
 
 
 @needs_tflm

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.roles import SPLITS
+from tflm_planner.ops.roles import ROWS_BY_MATRIX, SPLITS
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
@@ -181,3 +181,12 @@ register(OpSpec(_split, operands=2, many_results=True), "SPLIT")
 register(OpSpec(_split, operands=3, many_results=True), "SPLIT_V")
 register(OpSpec(_views_of_slice, operands=3), "SLICE")
 register(OpSpec(_views_of_strided_slice, operands=4, needs_options=True), "STRIDED_SLICE")
+
+
+def multiplies_matrix(op: Op) -> bool:
+    """Whether `op` multiplies several rows that are written as a matrix: its data and its result
+    have two axes. `transforms.spelling` writes such operators."""
+    if op.kind != ROWS_BY_MATRIX or not op.inputs or op.inputs[0] is None:
+        return False
+    shapes = op.inputs[0].shape or (), op.outputs[0].shape or ()
+    return all(len(shape) == 2 and shape[0] > 1 for shape in shapes)

@@ -17,10 +17,12 @@ class ProductRoles(NamedTuple):
 
 
 _PLAIN = ProductRoles(0, 1, 2)
+ROWS_BY_MATRIX = "FULLY_CONNECTED"
+"""The kind that multiplies each row of its data by one constant matrix."""
 PRODUCTS = {
     "CONV_2D": _PLAIN,
     "DEPTHWISE_CONV_2D": _PLAIN,
-    "FULLY_CONNECTED": _PLAIN,
+    ROWS_BY_MATRIX: _PLAIN,
     "TRANSPOSE_CONV": ProductRoles(2, 1, 3),
 }
 """Kinds that multiply data by constant weights, sum up, and add a bias."""

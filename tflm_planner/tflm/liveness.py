@@ -20,6 +20,7 @@ from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.schema import element_bits
 from tflm_planner.ops import Sharing, sharings
+from tflm_planner.ops.layout import multiplies_matrix
 from tflm_planner.ops.window import in_rows
 from tflm_planner.support.errors import ModelError
 from tflm_planner.support.units import ALIGNMENT, align_up
@@ -43,12 +44,16 @@ VIEW_MAKERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
 
 def makes_views(op: Op) -> bool:
     """Whether `op` need not run if it copies bytes onto themselves: its kind is among VIEW_MAKERS,
-    or it is a RESHAPE between images and their rows (`transforms.spelling`)."""
+    or it is a RESHAPE between a tensor and its rows (`transforms.spelling`)."""
     if op.kind != "RESHAPE":
         return op.kind in VIEW_MAKERS
     (result,), data = op.outputs, op.inputs[0]
-    before = data is not None and data.producer is not None and in_rows(data.producer)
-    return before or (bool(result.consumers) and all(map(in_rows, result.consumers)))
+    before = data is not None and data.producer is not None and _computes_rows(data.producer)
+    return before or (bool(result.consumers) and all(map(_computes_rows, result.consumers)))
+
+
+def _computes_rows(op: Op) -> bool:
+    return in_rows(op) or multiplies_matrix(op)
 
 
 UNUSED = -1

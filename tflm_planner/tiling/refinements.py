@@ -48,7 +48,8 @@ class Refinements:
     options: TilingOptions
     order: tuple[int, ...]
     _is_settled: bool = field(default=False, init=False)
-    """Whether the model is large, and changes of its front gained next to nothing."""
+    """Whether the model is large, and changes of the regions of its front gained next to
+    nothing."""
 
     def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
         """The first steps in order, each with a description of what it has done. In a large model
@@ -146,7 +147,8 @@ class Refinements:
         self._change_pareto_front()
         gain = before - self._mean_bytes()
         least = before // self.options.search_budget.unsettled_gain
-        self._is_settled = self._is_large and gain < least
+        has_regions = any(candidate.regions for candidate in self._front())
+        self._is_settled = self._is_large and has_regions and gain < least
 
     def _change_pareto_front(self) -> None:
         budget = self.options.search_budget

@@ -1,4 +1,4 @@
-"""What other spellings of a 1x1 convolution cost, and how many bytes they save.
+"""What other spellings of an operator cost, and how many bytes they save.
 
     instructions of an inference
       ^  rows of 2
@@ -7,7 +7,7 @@
       |                 .  as it is
       +--------------------------> bytes that the result must lie below its operand
 
-Networks repeat convolutions of one form (`tflm.kernels.forms`), and tiles repeat them more often,
+Networks repeat operators of one form (`tflm.kernels.forms`), and tiles repeat them more often,
 so offers are made once for each form. This module knows what kernels allow and cost, not the offset
 of any tensor.
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from tflm_planner.cost import cost_of
 from tflm_planner.memory.problem import UNBOUNDED
@@ -29,8 +28,8 @@ from tflm_planner.transforms.spelling import (
     SPELLABLE,
     Spelling,
     SpellingRefusedError,
-    pixels_of,
     spell,
+    ways_of,
 )
 
 
@@ -75,18 +74,16 @@ class OfferMemo:
     def of(self, op: Op, *, rows: bool) -> FormOffers | None:
         """The offers for an operator; None if it has no other spelling. rows: whether spellings in
         rows are permitted."""
-        if op.kind != SPELLABLE:
+        if op.kind not in SPELLABLE:
             return None
         scales = (len(t.quantization.scales) for t in op.operands())
         key = rows, adds_pixels_alike(op), operator_form(op), *scales
         if key not in self._known:
             try:
-                pixels = pixels_of(op)
+                spellings = [*ways_of(op, reshaped=rows)]
             except SpellingRefusedError:
-                self._known[key] = None
-                return None
-            divisors = _rows_of(pixels) if rows else ()
-            self._known[key] = _make_offers(op, self._kernels, divisors)
+                spellings = []
+            self._known[key] = _make_offers(op, self._kernels, spellings) if spellings else None
         return self._known[key]
 
 
@@ -107,13 +104,7 @@ def convex(offers: Iterable[Offer]) -> list[Offer]:
     return hull
 
 
-def _rows_of(pixels: int) -> Sequence[int]:
-    """Numbers of pixels that a row may have, such that there are several full rows."""
-    return [n for n in range(1, pixels // 2 + 1) if pixels % n == 0]
-
-
-def _make_offers(op: Op, kernels: TargetKernels, rows: Sequence[int]) -> FormOffers:
-    spellings = chain((Spelling(0, "rows", n) for n in rows), (Spelling(0, "dilated"),))
+def _make_offers(op: Op, kernels: TargetKernels, spellings: Sequence[Spelling]) -> FormOffers:
     drafts = [(spelling, spell(op, spelling)) for spelling in spellings]
     as_it_is = min(_lows(op, kernels), default=UNBOUNDED)
     freed = min(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.resize import Resize, resize_of
-from tflm_planner.ops.roles import PRODUCTS
+from tflm_planner.ops.roles import PRODUCTS, ROWS_BY_MATRIX
 from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.movement import Movement
 
@@ -34,7 +34,7 @@ else:
 
 RESIZED = frozenset(("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"))
 """The kinds that resize images."""
-LEFT_BEHIND = RESIZED | {"FULLY_CONNECTED", "TRANSPOSE_CONV"}
+LEFT_BEHIND = RESIZED | {ROWS_BY_MATRIX, "TRANSPOSE_CONV"}
 """All kinds of which this module knows movements."""
 
 _OF_ROWS = (("int8", "int8"), ("int16", "int8"), ("float32", "float32"))
@@ -48,7 +48,7 @@ def row_movement(op: Op) -> Movement | None:
         return None
     if op.kind in RESIZED:
         return _resizing(op)
-    if op.kind == "FULLY_CONNECTED":
+    if op.kind == ROWS_BY_MATRIX:
         return _multiplication_of_rows(op)
     return _sums_in_scratch(op) if op.kind == "TRANSPOSE_CONV" else None
 

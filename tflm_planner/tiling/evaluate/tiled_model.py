@@ -72,7 +72,7 @@ class TiledModel:
         results = {op.outputs[0] for op in spelled}
         Respell(spellings).apply(copied.model)  # checked when the file is made
         for i, op in enumerate(graph.ops):
-            if op.kind == SPELLABLE and op not in copied.position:
+            if op.kind in SPELLABLE and op not in copied.position:
                 behind = graph.ops[i + 1].outputs[0] if i + 1 < len(graph.ops) else None
                 result = next((t for t in (op.outputs[0], behind) if t in results), None)
                 if result in by_result:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.roles import ROWS_BY_MATRIX
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
@@ -65,7 +66,7 @@ class CmsisNnBuild(KernelBuild):
         if op.kind == "TRANSPOSE_CONV":
             by_rows = None if fault_of_transposed(op) else transposed_by_rows(op)
             return () if by_rows is None else (by_rows,)
-        if op.kind == "FULLY_CONNECTED" and not self._multiplies_row_by_row(op):
+        if op.kind == ROWS_BY_MATRIX and not self._multiplies_row_by_row(op):
             return ()
         if op.kind in LEFT_BEHIND:
             return REFERENCE.movements_of(op)

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.roles import ROWS_BY_MATRIX
 from tflm_planner.ops.window import CONVOLUTIONS, Window
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
 from tflm_planner.tflm.kernels.base import KernelBuild
@@ -36,7 +37,7 @@ from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.target import Extension
 
-_UNREAD = ELEMENT_BY_ELEMENT - BETWEEN_TYPES | {"FULLY_CONNECTED"}
+_UNREAD = ELEMENT_BY_ELEMENT - BETWEEN_TYPES | {ROWS_BY_MATRIX}
 """Kinds that some release computes with vectors in an order that was not examined."""
 
 
