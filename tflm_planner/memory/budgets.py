@@ -106,7 +106,9 @@ class PackBudget:
     stage_work: int = 40_000_000
     """Limit of rounds times conflicts in one stage."""
     stage_reorders: int = 8
-    """How many times another stage is moved to the front and all stages are placed again."""
+    """How many times another stage is moved to the front and all stages are placed again. 16: the
+    same bytes on nasnet_mobile own and densenet121 own (+48 B), in 1.3 and 1.37 times the seconds;
+    0 to 4: densenet121 own +0.5 %."""
 
 
 @dataclass(frozen=True)
