@@ -44,7 +44,7 @@ _OF_ROWS = (("int8", "int8"), ("int16", "int8"), ("float32", "float32"))
 def row_movement(op: Op) -> Movement | None:
     """How the reference kernel of an operator moves its data; None if it is none of the forms
     above."""
-    if len(op.outputs) != 1:
+    if len(op.outputs) != 1 or len(op.inputs) < 2:
         return None
     if op.kind in RESIZED:
         return _resizing(op)
