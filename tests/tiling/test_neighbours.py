@@ -162,6 +162,43 @@ def test_parts_of_the_smallest_are_resized_while_that_makes_it_smaller() -> None
     assert len(resized(gains=0, resized_batch=4, resizing_work=3)) == 4
 
 
+@pytest.mark.parametrize(
+    ("gained", "operators", "regions", "goes_on"),
+    [(0, 8, 1, False), (5, 8, 1, False), (20, 8, 1, True), (0, 9, 1, True), (0, 8, 0, True)],
+)
+def test_large_models_go_on_where_their_front_gained(
+    gained: int, operators: int, regions: int, goes_on: bool
+) -> None:
+    """Of 1,000 bytes at least 1 % must go, unless there are no regions that could be changed;
+    models of fewer operators than `large_model` are always resized."""
+
+    class Front(Ranked):
+        least = 1_000
+
+        @property
+        def tilings(self) -> list[Tiling]:
+            return [Tiling(self.regions[0], self.least, 1.0, None, False)]
+
+        def front(self) -> list[EvaluatedCandidate]:
+            return self.ranking()
+
+        def add_changed(self, candidates: Sequence[Candidate]) -> None:
+            super().add_changed(candidates)
+            self.least = 1_000 - gained
+
+    models = Front([(band(0, 2, 9),) * regions])
+    budget = SearchBudget(large_model=operators - 1, unsettled_gain=100, front_work=10)
+    if operators == 9:
+        budget = replace(budget, large_model=operators)
+    chosen = replace(options(), search_budget=budget)
+    refinements = Refinements(cast("ModelEvaluations", models), chosen, tuple(range(operators)))
+    refinements.refine_pareto_front()
+    asked = len(models.asked)
+    refinements.resize_parts()
+    assert (len(models.asked) > asked) == (goes_on and regions > 0)
+    assert refinements.is_settled != goes_on
+
+
 def test_the_best_model_with_loops_is_changed_too_where_tiles_lead():
     assert looked_around(band(0, 2, 2), band(0, 2, 3), band(0, 2, 4), LOOP) == (True, True)
 

@@ -47,7 +47,7 @@ class Refinements:
     models: ModelEvaluations
     options: TilingOptions
     order: tuple[int, ...]
-    _is_settled: bool = field(default=False, init=False)
+    is_settled: bool = field(default=False, init=False)
     """Whether the model is large, and changes of the regions of its front gained next to
     nothing."""
 
@@ -148,7 +148,7 @@ class Refinements:
         gain = before - self._mean_bytes()
         least = before // self.options.search_budget.unsettled_gain
         has_regions = any(candidate.regions for candidate in self._front())
-        self._is_settled = self._is_large and has_regions and gain < least
+        self.is_settled = self._is_large and has_regions and gain < least
 
     def _change_pareto_front(self) -> None:
         budget = self.options.search_budget
@@ -174,7 +174,7 @@ class Refinements:
     def resize_parts(self) -> None:
         """Change the number and the sizes of the parts of the smallest model, and of what comes of
         it, as long as that makes it smaller."""
-        if self._is_settled:
+        if self.is_settled:
             return
         work_left, known = self.options.search_budget.resizing_work, set[Candidate]()
         while (smallest := self._smallest) and smallest not in known and work_left > 0:
@@ -244,7 +244,7 @@ class Refinements:
         """Change one region at a time in the models beside the widest gaps of the front; then, in
         each of them, all those regions at once whose changes together promise to join the front.
         Longer where next to no instruction is allowed: what is free is seldom one change away."""
-        if self._is_settled:
+        if self.is_settled:
             return
         budget = self.options.search_budget
         if self.options.is_nearly_free:
