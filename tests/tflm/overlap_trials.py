@@ -41,7 +41,7 @@ def model_of(s: Shape, seed: int = 0, *, planned: bool = False, packed: bool = F
     rng, net = np.random.default_rng(seed), Net()
     graph = net.graph()
     dtype = DTYPES[s.element]
-    quantised: dict[str, Any] = {} if s.element == 4 else {"scale": 0.1}
+    quantised = _scale_of(dtype)
     x = graph.input("x", (s.batch, s.h, s.w, s.ci), dtype, **quantised)
     shape_out = (s.batch, s.ho, s.wo, s.co)
     name, options = KINDS[s.kind]
@@ -89,13 +89,18 @@ def _constants(s: Shape, graph: Any, rng: np.random.Generator, packed: bool) -> 
     return [features, graph.constant("bias", bias, kind, scale=0.1 * scales)]
 
 
+def _scale_of(dtype: str) -> dict[str, Any]:
+    """The quantisation of an input or a result of this type."""
+    return {} if dtype == "float32" else {"scale": 0.1}
+
+
 def pad_model(
     shape: tuple[int, ...], pads: list[list[int]], dtype: str = "int8", *, planned: bool = False
 ) -> bytes:
     """A model of one PAD."""
     net = Net()
     graph = net.graph()
-    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    quantised = _scale_of(dtype)
     x = graph.input("x", shape, dtype, **quantised)
     constant = graph.constant("pads", pads)
     larger = tuple(n + sum(p) for n, p in zip(shape, pads, strict=True))
@@ -113,7 +118,7 @@ def gather_model(
     """A model of one GATHER of rows."""
     net = Net()
     graph = net.graph()
-    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    quantised = _scale_of(dtype)
     x = graph.input("x", shape, dtype, **quantised)
     y = graph.tensor("y", (1, len(rows), *shape[2:]), dtype, **quantised)
     graph.op("GATHER", [x, graph.constant("rows", rows)], [y], "GatherOptions", axis=1)
@@ -135,7 +140,7 @@ def concatenation_model(
     elsewhere."""
     rng, net = np.random.default_rng(1), Net()
     graph = net.graph()
-    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    quantised = _scale_of(dtype)
     tensors: list[int] = []
     for number, shape in enumerate(parts):
         if number == place:
@@ -164,7 +169,7 @@ def elementwise_model(
     """A model of one element-wise operator of an input and, if it has a shape, a constant."""
     net = Net()
     graph = net.graph()
-    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    quantised = _scale_of(dtype)
     operands = [graph.input("x", shape, dtype, **quantised)]
     if other is not None:
         values = np.random.default_rng(2).integers(1, 9, other)
@@ -221,7 +226,7 @@ def fully_connected_model(
     rng, net = np.random.default_rng(0), Net()
     graph = net.graph()
     floats = dtype == "float32"
-    quantised: dict[str, Any] = {} if floats else {"scale": 0.1}
+    quantised = _scale_of(dtype)
     x = graph.input("x", (*[1] * (rank - 2), rows, depth), dtype, **quantised)
     if floats:
         features = graph.constant("filter", rng.normal(0, 1, (made, depth)), "float32")
@@ -249,7 +254,7 @@ def resize_model(
     """A model of one resize to `size`. corners: "align", "half" pixel centres, or neither."""
     net = Net()
     graph = net.graph()
-    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    quantised = _scale_of(dtype)
     x = graph.input("x", shape, dtype, **quantised)
     sizes = graph.constant("size", size)
     y = graph.tensor("y", (shape[0], *size, shape[3]), dtype, **quantised)

@@ -108,7 +108,7 @@ def test_a_row_is_needed_until_its_last_result(
 
 
 @pytest.mark.parametrize(("rank", "depth"), [(2, 8), (3, 8), (3, 6), (4, 8)])
-def test_rows_of_several_axes_run_as_a_matrix(rank: int, depth: int) -> None:
+def test_rows_of_several_axes_run_as_a_convolution(rank: int, depth: int) -> None:
     """fully_connected.cc of CMSIS-NN: a 1x1 convolution, which reads rows again, for results of
     more than two axes if the depth is a multiple of four; ESP-NN's vectors were not read."""
     op = op_of(fully_connected_model(6, depth, 4, rank=rank))

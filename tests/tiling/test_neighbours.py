@@ -187,7 +187,7 @@ def test_large_models_go_on_where_their_front_gained(
             self.least = 1_000 - gained
 
     models = Front([(band(0, 2, 9),) * regions])
-    budget = SearchBudget(large_model=operators - 1, unsettled_gain=100, front_work=10)
+    budget = SearchBudget(large_model=operators - 1, settling_gain=100, front_work=10)
     if operators == 9:
         budget = replace(budget, large_model=operators)
     chosen = replace(options(), search_budget=budget)

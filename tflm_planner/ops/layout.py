@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
@@ -183,10 +184,34 @@ register(OpSpec(_views_of_slice, operands=3), "SLICE")
 register(OpSpec(_views_of_strided_slice, operands=4, needs_options=True), "STRIDED_SLICE")
 
 
+class RowProduct(NamedTuple):
+    """`rows` rows of `depth` elements, each multiplied by one constant matrix; each gives `made`
+    elements."""
+
+    rows: int
+    depth: int
+    made: int
+
+
+def row_product_of(op: Op) -> RowProduct | None:
+    """What a FULLY_CONNECTED multiplies; None for other operators, without a matrix of two axes,
+    and where data and result do not hold as many rows."""
+    data, weights = (op.inputs[0], op.inputs[1]) if len(op.inputs) > 1 else (None, None)
+    if op.kind != ROWS_BY_MATRIX or data is None or weights is None or not weights.elements:
+        return None
+    match weights.shape:
+        case (made, depth) if data.elements and data.elements % depth == 0:
+            rows = data.elements // depth
+            same = op.outputs[0].elements == rows * made
+            return RowProduct(rows, depth, made) if same else None
+        case _:
+            return None
+
+
 def multiplies_matrix(op: Op) -> bool:
     """Whether `op` multiplies several rows that are written as a matrix: its data and its result
     have two axes. `transforms.spelling` writes such operators."""
-    if op.kind != ROWS_BY_MATRIX or not op.inputs or op.inputs[0] is None:
+    product, data = row_product_of(op), op.inputs[0] if op.inputs else None
+    if product is None or data is None or product.rows < 2:
         return False
-    shapes = op.inputs[0].shape or (), op.outputs[0].shape or ()
-    return all(len(shape) == 2 and shape[0] > 1 for shape in shapes)
+    return len(data.shape or ()) == len(op.outputs[0].shape or ()) == 2

@@ -249,11 +249,11 @@ class SearchBudget:
     1: kws 0.086, resnet_q 0.130; with 2: kws 0.079 in place of 0.117, cnn_int8 0.144 in place of
     0.153, both with own operators; with 4: as with 3 (kws with regions changed one after the
     other; in turn, 5 and 8: as with 3)."""
-    unsettled_gain: int = 1_000
-    """In a large model parts are resized and gaps closed only if that step gained at least 1/1000
-    of the front's bytes. Always: nasnet_mobile own -0.1 %, in 1.4 times the seconds of a processor.
-    200: darts_cifar own +1.4 %, all +0.5 %; no change on densenet121, fpnas_like, darts,
-    darts_imagenet, mcunet_like_se_224, nasnet_cifar, randwire, randwire_224 and yolov5n."""
+    settling_gain: int = 1_000
+    """In a large model parts are resized and gaps closed only if changing the regions of the front
+    gained at least 1/1000 of its bytes. Always: nasnet_mobile own -0.1 %, in 1.4 times the seconds
+    of a processor. 200: darts_cifar own +1.4 %, all +0.5 %; no change on densenet121, fpnas_like,
+    darts, darts_imagenet, mcunet_like_se_224, nasnet_cifar, randwire, randwire_224 and yolov5n."""
     finalists: int = 8
     """Number of whole models that are planned with more effort at the end. 0: squeezenet_11 own
     +0.2 %, front of ds_cnn all +4.4 %, in 0.95 times the seconds; 4 or 16: no change (main), but 4

@@ -143,10 +143,12 @@ class Refinements:
     def refine_pareto_front(self) -> None:
         """Change one region at a time in all models of the Pareto front, and repeat while the front
         grows, so that the models between the smallest and the fastest are improved too."""
+        if not self.options.search_budget.front_work:
+            return
         before = self._mean_bytes()
         self._change_pareto_front()
         gain = before - self._mean_bytes()
-        least = before // self.options.search_budget.unsettled_gain
+        least = before // self.options.search_budget.settling_gain
         has_regions = any(candidate.regions for candidate in self._front())
         self.is_settled = self._is_large and has_regions and gain < least
 
@@ -156,8 +158,6 @@ class Refinements:
             budget.front_batches_without_gain, self._mean_bytes(), budget.front_least_gain
         )
         work_left, known = budget.front_work, set[Candidate]()
-        if not work_left:
-            return
         while near := [self._changed(c) for c in self._front() if c not in known]:
             known.update(self._front())
             changed = dict.fromkeys(filter(None, chain(*zip_longest(*near))))

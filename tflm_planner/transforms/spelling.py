@@ -37,6 +37,7 @@ from typing import Literal
 
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.ops.layout import row_product_of
 from tflm_planner.ops.roles import ROWS_BY_MATRIX
 from tflm_planner.ops.window import Window, window_of
 from tflm_planner.tflm.kernels import adds_pixels_alike
@@ -135,18 +136,15 @@ def ways_of(op: Op, *, reshaped: bool) -> Iterator[Spelling]:
 def rows_of(op: Op) -> int:
     """Number of rows that a FULLY_CONNECTED multiplies, of which a matrix can be made; else raises
     SpellingRefusedError."""
-    data, weights = (op.inputs[0], op.inputs[1]) if len(op.inputs) > 1 else (None, None)
-    if op.kind != ROWS_BY_MATRIX or data is None or weights is None:
+    data = op.inputs[0] if op.kind == ROWS_BY_MATRIX and op.inputs else None
+    if data is None:
         raise SpellingRefusedError(Unspellable.KIND)
     if data.type_name != "int8" or op.outputs[0].type != data.type:
         raise SpellingRefusedError(Unspellable.TYPE)
-    (result,), sizes = op.outputs, weights.shape or ()
-    depth, made = (sizes[1], sizes[0]) if len(sizes) == 2 else (0, 0)
-    rows = data.elements // max(depth, 1)
-    holds = data.elements == rows * depth and result.elements == rows * made
-    if not holds or rows < 1 or len(result.shape or ()) <= _MATRIX:
+    product = row_product_of(op)
+    if product is None or len(op.outputs[0].shape or ()) <= _MATRIX:
         raise SpellingRefusedError(Unspellable.AXES)
-    return rows
+    return product.rows
 
 
 def pixels_of(op: Op) -> int:

@@ -59,7 +59,7 @@ ELEMENT_BY_ELEMENT = frozenset(
 )  # fmt: skip
 """Those kinds of `ops.axes.ELEMENT_WISE` whose kernels are known to go forward, element after
 element or in groups, each of which is read before it is written."""
-COPIED = BETWEEN_TYPES | ELEMENT_BY_ELEMENT | {*PADS, "GATHER", "CONCATENATION"}
+READ_ONCE = BETWEEN_TYPES | ELEMENT_BY_ELEMENT | {*PADS, "GATHER", "CONCATENATION"}
 """All kinds of which this module knows movements."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """Largest number of axes that the PAD kernels support."""

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.layout import row_product_of
 from tflm_planner.ops.resize import Resize, resize_of
 from tflm_planner.ops.roles import PRODUCTS, ROWS_BY_MATRIX
 from tflm_planner.support.deferred import defer
@@ -34,7 +35,7 @@ else:
 
 RESIZED = frozenset(("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"))
 """The kinds that resize images."""
-LEFT_BEHIND = RESIZED | {ROWS_BY_MATRIX, "TRANSPOSE_CONV"}
+READ_AGAIN = RESIZED | {ROWS_BY_MATRIX, "TRANSPOSE_CONV"}
 """All kinds of which this module knows movements."""
 
 _OF_ROWS = (("int8", "int8"), ("int16", "int8"), ("float32", "float32"))
@@ -56,15 +57,13 @@ def row_movement(op: Op) -> Movement | None:
 def _multiplication_of_rows(op: Op) -> Movement | None:
     """FULLY_CONNECTED: of each row element after element, each from the whole row."""
     data, weights, result = op.inputs[0], op.inputs[1], op.outputs[0]
-    if data is None or weights is None or data.is_constant or not weights.is_constant:
+    product = row_product_of(op)
+    if product is None or data is None or weights is None or data.is_constant:
         return None
-    kinds, depth = (data.type_name, weights.type_name), (weights.shape or (0,))[-1]
-    made = weights.elements // max(depth, 1)
-    if kinds not in _OF_ROWS or data.type != result.type or min(depth, made) < 1:
+    types = data.type_name, weights.type_name
+    if types not in _OF_ROWS or data.type != result.type or not weights.is_constant:
         return None
-    rows = data.elements // depth
-    if data.elements != rows * depth or result.elements != rows * made:
-        return None
+    rows, depth, made = product
     element = data.nbytes // data.elements
     gained = (rows - 1) * (made - depth)  # by the results on the rows, until the last row
 

@@ -32,8 +32,8 @@ from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.contracts.bounds import Bound, bound
 from tflm_planner.tflm.kernels.contracts.replay import AccessReplay, replay_of, replay_safe, replays
-from tflm_planner.tflm.kernels.data_movement import COPIED
-from tflm_planner.tflm.kernels.row_movements import LEFT_BEHIND
+from tflm_planner.tflm.kernels.data_movement import READ_ONCE
+from tflm_planner.tflm.kernels.row_movements import READ_AGAIN
 
 __all__ = [
     "OVERLAPPING",
@@ -48,7 +48,7 @@ __all__ = [
     "replays",
 ]  # fmt: skip
 
-OVERLAPPING = WINDOWS | COPIED | LEFT_BEHIND
+OVERLAPPING = WINDOWS | READ_ONCE | READ_AGAIN
 """Kinds of operators for which a target's contracts are computed."""
 
 

@@ -21,7 +21,7 @@ from tflm_planner.tflm.kernels.libraries.reference import REFERENCE
 from tflm_planner.tflm.kernels.libraries.reference.persistent_allocations import runs_as_convolution
 from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.operands import element_type
-from tflm_planner.tflm.kernels.row_movements import LEFT_BEHIND, transposed_by_rows
+from tflm_planner.tflm.kernels.row_movements import READ_AGAIN, transposed_by_rows
 
 _COLUMNS_2 = AccessOrder("arm_convolve", pixels=2, chunk=None)
 _COLUMNS_4 = AccessOrder("arm_convolve (MVE)", pixels=4, chunk=None)
@@ -68,7 +68,7 @@ class CmsisNnBuild(KernelBuild):
             return () if by_rows is None else (by_rows,)
         if op.kind == ROWS_BY_MATRIX and not self._multiplies_row_by_row(op):
             return ()
-        if op.kind in LEFT_BEHIND:
+        if op.kind in READ_AGAIN:
             return REFERENCE.movements_of(op)
         return movements_of(op, pads_by_rows=element_type(op) == "int8")
 

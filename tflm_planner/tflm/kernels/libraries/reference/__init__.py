@@ -15,7 +15,7 @@ from tflm_planner.tflm.kernels.libraries.reference.operators import OPERATORS
 from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.kernels.prepare import Keeps
-from tflm_planner.tflm.kernels.row_movements import LEFT_BEHIND, row_movement
+from tflm_planner.tflm.kernels.row_movements import READ_AGAIN, row_movement
 from tflm_planner.tflm.target import Target
 
 
@@ -29,7 +29,7 @@ class ReferenceBuild(KernelBuild):
 
     def movements_of(self, op: Op) -> Sequence[Movement]:
         """PAD goes element by element, all else as `data_movement` and `row_movements` draw it."""
-        if op.kind in LEFT_BEHIND:
+        if op.kind in READ_AGAIN:
             movement = row_movement(op)
             return () if movement is None else (movement,)
         return movements_of(op, pads_by_rows=False)
