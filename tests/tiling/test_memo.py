@@ -105,7 +105,7 @@ def test_what_was_packed_first_is_forgotten_first() -> None:
 
 def test_tiled_models_are_made_once_and_never_changed() -> None:
     evaluator = Evaluator(repeated(), options())
-    memo = TiledMemo(evaluator.model, evaluator.options, operators=60)
+    memo = TiledMemo(evaluator.model, evaluator.options, evaluator.used_kinds, operators=60)
     region = TiledRegion((0, 1, 2), (Split(1, 4),), border="waste")
     candidate = Candidate((region,), True)
     family = memo.of(candidate)

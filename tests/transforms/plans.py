@@ -73,7 +73,7 @@ def dialect_plan(
     model = read_model(original)
     kinds = {op.kind for op in model.ops()}
     macs = total_macs(model.ops())
-    notes = run(model, Regions(tuple(schemes)), Crop())
+    notes = run(model, Regions(tuple(schemes)), Crop("RESHAPE" in kinds))
     candidate = plan_memory(model, options)
     model, offsets, on = candidate.model, candidate.offsets, options.kernels
     run(model, AttachPlan(offsets))

@@ -179,7 +179,7 @@ def split_input() -> tuple[str, str]:
 def dialect() -> tuple[str, str]:
     """Bands without halos: no operator cuts the input apart or puts the result together."""
     model = one_by_one(16, 16, 16)
-    run(model, Regions((band(0, 1, 2),)), Crop())
+    run(model, Regions((band(0, 1, 2),)), Crop(has_reshape=False))
     plan = plan_memory(model, MemoryOptions(kernels=api.kernels_of(), bind_views=True))
     return rewritten(plan.model, Dialect(plan.offsets))
 

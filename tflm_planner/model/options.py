@@ -140,8 +140,9 @@ class OperatorOptions:
 
     @property
     def keeps_dims(self) -> bool:
-        """Whether a reduction keeps the reduced axes with length 1."""
-        return bool(self.number("keepDims"))
+        """Whether a reduction keeps the reduced axes with length 1, or a FULLY_CONNECTED the outer
+        axes of its data."""
+        return bool(self.number("keepDims") or self.number("keepNumDims"))
 
     @property
     def transposes(self) -> tuple[bool, bool]:

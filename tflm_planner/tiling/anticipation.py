@@ -72,5 +72,5 @@ def search_anticipating(
 
 def _freest(options: TilingOptions, workers: Workers) -> FreestOverlaps:
     """The overlaps with the spellings that may be used."""
-    used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())
+    used_kinds = workers.evaluator.used_kinds
     return FreestOverlaps(options.kernels, options.dialect or options.allows("RESHAPE", used_kinds))

@@ -54,7 +54,7 @@ class BeamSearch:
         model = workers.evaluator.model
         self._ops = model.main.ops
         self._cells = cells(model.main)
-        self._used_kinds = frozenset(op.kind for op in model.ops())
+        self._used_kinds = workers.evaluator.used_kinds
         self._model_outputs = {*model.main.outputs}
         self._position = {op: i for i, op in enumerate(self._ops)}
         start = Candidate((), options.dialect, effort=Effort.FIRST_FITS, tile_order="rpo")

@@ -44,7 +44,7 @@ class ModelEvaluations:
     evaluation of the untiled model. original_instructions: its instructions before it was
     subsampled; slowdowns are relative to them. tilings: those that are fast enough to be varied,
     the untiled model first. slower: the others. best: the best tiling so far; among equals the
-    first. used_kinds: kinds of operators of the untiled model.
+    first. used_kinds: kinds of operators in the file.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ModelEvaluations:
         (untiled,) = workers.evaluate([UNTILED])
         assert untiled is not None, "the model itself is always possible"
         self.untiled: Evaluation = untiled
-        self.used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())
+        self.used_kinds = workers.evaluator.used_kinds
         subsampling = options.subsampling
         self.original_instructions = (
             untiled.instructions if subsampling is None else subsampling.original_instructions

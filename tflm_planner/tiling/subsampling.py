@@ -29,8 +29,7 @@ hold skips back none."""
 def subsampling_of(workers: Workers, options: TilingOptions) -> Subsampling | None:
     """How the workers' model may be subsampled; None if that changes nothing. A kind of operator
     that the firmware has comes before one that it has not."""
-    model = workers.evaluator.model
-    used_kinds = frozenset(op.kind for op in model.ops())
+    model, used_kinds = workers.evaluator.model, workers.evaluator.used_kinds
     allowed: list[PickKind] = [kind for kind in PICKS if options.allows(kind, used_kinds)]
     own: list[PickKind] = [kind for kind in allowed if kind in used_kinds]
     pick = own[0] if own else allowed[0] if allowed else None

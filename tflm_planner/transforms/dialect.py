@@ -79,9 +79,11 @@ class Crop:
     before them: TFLM computes as many rows as the result declares. Windows of one pixel are left as
     they are: CMSIS-NN's 1x1 convolution (arm_convolve_1x1_s8_fast) counts the pixels of its input,
     and would write past the end of a shorter result. Graph outputs that are joined from tiles get a
-    last RESHAPE, if the model already uses that operator, so that their CONCATENATION can be
-    dropped.
+    last RESHAPE, if the firmware has that operator, so that their CONCATENATION can be dropped.
     """
+
+    has_reshape: bool
+    """Whether the firmware has RESHAPE: whether the file uses it."""
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -97,7 +99,7 @@ class Crop:
         ]
         drop_views(model, model.main, self_copies, merge=True)
         joined = [t for t in model.main.outputs if t.producer and t.producer.kind in VIEW_MAKERS]
-        if joined and any(op.kind == "RESHAPE" for op in model.ops()):
+        if joined and self.has_reshape:
             for t in dict.fromkeys(joined):
                 reshape_output(model, model.main, t)
         return [f"TFLM dialect: {rows} rows that nobody reads are not computed"] if rows else []

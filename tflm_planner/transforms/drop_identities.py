@@ -1,7 +1,10 @@
 """Drops operators whose result is their operand.
 
     RESHAPE to the same shape, QUANTIZE to the same parameters, PAD of nothing, CAST to the same
-    type, TRANSPOSE in the same order, SLICE of everything, CONCATENATION of one tensor
+    type, TRANSPOSE in the same order, SLICE of everything, CONCATENATION of one tensor;
+    RESHAPE to another shape, of one row that FULLY_CONNECTED flattens by itself:
+
+    (1, 7, 5, 32) --RESHAPE--> (1, 1120) --FULLY_CONNECTED 1120 to 10--> (1, 10)
 
 Converters and other rewrites leave them in the model. Each costs an operator's share of the tail, a
 copy, and a second buffer if its operand is needed longer. This module must not know memory.
@@ -13,8 +16,9 @@ from collections.abc import Callable
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.edit import drop_operators
-from tflm_planner.model.ir import Graph, Model, Op
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import same_values
+from tflm_planner.ops.layout import row_product_of
 
 
 def drop_identities(model: Model) -> list[str]:
@@ -35,7 +39,11 @@ def _drop_from(model: Model, graph: Graph) -> list[Op]:
     """
     outside = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
     outside |= {*graph.inputs, *graph.outputs}
-    dropped = [op for op in graph.ops if is_identity(op) and op.outputs[0] not in outside]
+    dropped = [
+        op
+        for op in graph.ops
+        if (is_identity(op) or only_reshapes_a_row(op)) and op.outputs[0] not in outside
+    ]
     if dropped:
         operands = {op.outputs[0]: op.operands()[0] for op in dropped}
         drop_operators(model, graph, dropped, operands)
@@ -54,6 +62,36 @@ def is_identity(op: Op) -> bool:
         and same_values(operand, result)
         and not (operand.is_variable or result.is_variable or operand.is_constant)
         and _SAME_ELEMENTS[op.kind](op)
+    )
+
+
+def only_reshapes_a_row(op: Op) -> bool:
+    """Whether `op` changes nothing but a shape, and only FULLY_CONNECTED reads that, as a single
+    row. Every runtime then takes the number of rows from the elements (LiteRT) or from the result
+    (TFLM, CMSIS-NN, ESP-NN), none from the shape of the data. Several rows stay: with the shape,
+    they can be tiled."""
+    if op.kind not in _RESHAPES or len(op.outputs) != 1 or not op.inputs:
+        return False
+    operand, result = op.inputs[0], op.outputs[0]
+    return (
+        operand is not None
+        and same_values(operand, result)
+        and not (operand.is_variable or result.is_variable or operand.is_constant)
+        and bool(result.consumers)
+        and all(_flattens_row(reader, result) for reader in result.consumers)
+    )
+
+
+def _flattens_row(op: Op, data: Tensor) -> bool:
+    """Whether `op` is a FULLY_CONNECTED that multiplies one row, `data`, and does not keep its
+    axes."""
+    product = row_product_of(op)
+    return (
+        product is not None
+        and product.rows == 1
+        and [i for i, t in enumerate(op.inputs) if t is data] == [0]
+        and len(op.outputs[0].shape or ()) == 2
+        and not op.options.keeps_dims
     )
 
 
@@ -83,6 +121,7 @@ def _joins_one(op: Op) -> bool:
     return len(op.inputs) == 1 and not op.options.activation
 
 
+_RESHAPES = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
 _SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {
     "RESHAPE": _always,
     "SQUEEZE": _always,

@@ -216,6 +216,7 @@ def tiled_model(
     the order in which operators are to run, as a list of these positions. `inexact`: whether sums
     may be split. `subsample`: how pixels that nothing reads are left out; None: they are not."""
     model = read_model(data)
+    has_reshape = any(op.kind == "RESHAPE" for op in model.ops())
     notes = run(model, Normalize())
     number_origins(model)
     if subsample is not None:
@@ -224,7 +225,7 @@ def tiled_model(
         reorder(model.main, [model.main.ops[i] for i in order])
         regions = in_running_order(regions, order)
     notes += run(model, Regions(tuple(regions), inexact))
-    return model, notes + (run(model, Crop()) if crop else [])
+    return model, notes + (run(model, Crop(has_reshape)) if crop else [])
 
 
 def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[PlacedModel, list[str]]:

@@ -73,11 +73,13 @@ class RequestFamily:
 
 
 class Evaluator:
-    """Evaluates requests about the model in `data`."""
+    """Evaluates requests about the model in `data`. used_kinds: kinds of operators in the file,
+    which the firmware has; what `model` is rewritten to may use fewer."""
 
     def __init__(self, data: bytes, options: TilingOptions) -> None:
         self.options = options
         self.model: Model = read_model(data)
+        self.used_kinds = frozenset(op.kind for op in self.model.ops())
         run(self.model, Normalize())
         if options.subsampling is not None:
             run(self.model, options.subsampling.transform)
@@ -87,7 +89,7 @@ class Evaluator:
         self._signatures: dict[tuple[int, ...], IntervalSignatures] = {}
         self._untiled: dict[ScheduleInterval, Evaluation | None] = {}
         self._memo = EvaluationMemo.of(options)
-        self._tiled = TiledMemo(self.model, options)
+        self._tiled = TiledMemo(self.model, options, self.used_kinds)
 
     @cached_property
     def dag(self) -> Dag:

@@ -60,13 +60,18 @@ def _key_of(problem: Problem, required: Sequence[Overlap], rounds: int) -> bytes
 
 
 class TiledMemo:
-    """Makes the tiled models of one model, which is not changed; equal ones once. operators: limit
-    of the operators of all cached models together; the oldest entry is dropped first."""
+    """Makes the tiled models of one model, which is not changed; equal ones once. used_kinds: those
+    of the file. operators: limit of the operators of all cached models together; the oldest entry
+    is dropped first."""
 
     def __init__(
-        self, model: Model, options: TilingOptions, operators: int = _REMEMBERED_OPERATORS
+        self,
+        model: Model,
+        options: TilingOptions,
+        used_kinds: frozenset[str],
+        operators: int = _REMEMBERED_OPERATORS,
     ) -> None:
-        self._model, self._options = model, options
+        self._model, self._options, self._used_kinds = model, options, used_kinds
         self._families: dict[Hashable, TiledFamily | None] = {}
         self._operators_left = operators
 
@@ -74,7 +79,8 @@ class TiledMemo:
         """The tiled model of a candidate; None if it is impossible."""
         key = candidate.regions, candidate.order
         if key not in self._families:
-            family = self._families[key] = TiledFamily.of(self._model, candidate, self._options)
+            family = TiledFamily.of(self._model, candidate, self._options, self._used_kinds)
+            self._families[key] = family
             self._operators_left -= 0 if family is None else family.operators
             while self._operators_left < 0:
                 forgotten = self._families.pop(next(iter(self._families)))

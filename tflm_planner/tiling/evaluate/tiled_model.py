@@ -32,16 +32,23 @@ class TiledModel:
     position: dict[Op, int]
     """Operators that are in both models -> their positions in the given one, after `order`."""
     used_kinds: frozenset[str]
-    """Kinds of operators of the given model."""
+    """Kinds of operators that the firmware has: those of the file."""
     forms: frozenset[TypeForm]
     """The kinds of operators of the given model with their element types."""
     faults: frozenset[str]
     """The reasons why kernels of the target compute operators of the given model wrongly."""
 
     @staticmethod
-    def of(model: Model, candidate: Candidate, options: TilingOptions) -> TiledModel | None:
-        """The model with the regions of a candidate; None if one of them is refused."""
-        used_kinds, forms = frozenset(op.kind for op in model.ops()), forms_of(model.ops())
+    def of(
+        model: Model,
+        candidate: Candidate,
+        options: TilingOptions,
+        used_kinds: frozenset[str] = frozenset(),
+    ) -> TiledModel | None:
+        """The model with the regions of a candidate; None if one of them is refused. used_kinds:
+        kinds that the firmware has beside those of `model`."""
+        used_kinds |= {op.kind for op in model.ops()}
+        forms = forms_of(model.ops())
         tiled = clone(model)
         if candidate.order is not None:
             reorder(tiled.main, [tiled.main.ops[i] for i in candidate.order])
@@ -52,7 +59,8 @@ class TiledModel:
                 return None
             check(tiled)
             if options.dialect and candidate.has_tiles:
-                Crop().apply(tiled)  # checked when the file is made, like all later changes
+                # checked when the file is made, like all later changes
+                Crop("RESHAPE" in used_kinds).apply(tiled)
         faults = faults_of(model.ops(), options.kernels.target)
         return TiledModel(tiled, position, used_kinds, forms, faults)
 
@@ -104,9 +112,15 @@ class TiledFamily:
         self._orders: dict[OrderMethod, GraphOrders] = {}
 
     @staticmethod
-    def of(model: Model, candidate: Candidate, options: TilingOptions) -> TiledFamily | None:
-        """The family of a candidate; None if one of its regions is refused."""
-        tiled = TiledModel.of(model, candidate, options)
+    def of(
+        model: Model,
+        candidate: Candidate,
+        options: TilingOptions,
+        used_kinds: frozenset[str] = frozenset(),
+    ) -> TiledFamily | None:
+        """The family of a candidate; None if one of its regions is refused. used_kinds: of
+        `TiledModel.of`."""
+        tiled = TiledModel.of(model, candidate, options, used_kinds)
         return None if tiled is None else TiledFamily(tiled)
 
     @property
