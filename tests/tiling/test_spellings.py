@@ -164,7 +164,7 @@ def test_what_is_taken_is_allowed_and_cheap(max_slowdown: float) -> None:
 @pytest.mark.parametrize("dialect", [True, False])
 def test_vww_in_rows(dialect: bool) -> None:
     """One convolution in rows of many pixels: 22 % less than order and plan for 1 % at most. In the
-    dialect its views cost no operator; a portable file has two RESHAPEs, which the firmware has anyway."""
+    dialect its views cost no operator; a portable file has two RESHAPEs, which the firmware has."""
     tiles = api.TilePermission(1.01, dialect=dialect, spellings_only=True)
     result = api.plan(VWW, options=api.PlanOptions(tiles=tiles))
     report = result.report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.conftest import needs_tflm
@@ -107,3 +108,54 @@ def test_a_chain_of_identities_goes_whole() -> None:
     after, kinds = normalized(before)
     assert kinds == ["RELU", "RESHAPE"]
     assert not same_bits(before, after)
+
+
+def dense_after(kind: str, *, batch: int = 1, **other) -> bytes:
+    """x -> RELU -> RESHAPE or its like -> FULLY_CONNECTED of `batch` rows of 72. other: type of the
+    values; shape of the result; keep: the field of FULLY_CONNECTED; also: another reader."""
+    dtype = other.get("dtype", "int8")
+    quantized = {} if dtype == "float32" else {"scale": 0.05}
+    image = {"SQUEEZE": (batch, 72, 1, 1), "EXPAND_DIMS": (72,)}.get(kind, (batch, 6, 6, 2))
+    flat = {"SQUEEZE": (batch, 72), "EXPAND_DIMS": (1, 72)}.get(kind, (batch, 72))
+    net = Net()
+    graph = net.graph()
+    at = graph.input("x", image, dtype, **quantized)
+    made = graph.tensor("made", image, dtype, **quantized)
+    row = graph.tensor("row", flat, dtype, **quantized)
+    graph.op("RELU", [at], [made])
+    if kind == "EXPAND_DIMS":
+        graph.op(kind, [made, graph.constant("axis", 0)], [row], "ExpandDimsOptions")
+    elif kind == "SQUEEZE":
+        graph.op(kind, [made], [row], "SqueezeOptions", squeezeDims=[2, 3])
+    else:
+        graph.op(kind, [made, graph.constant("to", list(flat))], [row], "ReshapeOptions")
+    values = np.random.default_rng(1).integers(-9, 9, (5, 72))
+    weights = graph.constant("w", values, "int8" if quantized else dtype, **quantized)
+    shape = other.get("shape", (batch, 5))
+    result = graph.tensor("y", shape, dtype, **({"scale": 0.9} if quantized else {}))
+    keep = {"keepNumDims": True} if other.get("keep") else {}
+    graph.op("FULLY_CONNECTED", [row, weights], [result], "FullyConnectedOptions", **keep)
+    outputs = [result]
+    if other.get("also"):
+        outputs.append(graph.tensor("z", flat, dtype, **quantized))
+        graph.op("RELU", [row], [outputs[-1]])
+    graph.outputs(*outputs)
+    return net.finish()
+
+
+@needs_tflm
+@pytest.mark.parametrize("kind", ["RESHAPE", "SQUEEZE", "EXPAND_DIMS"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
+def test_a_row_is_not_reshaped_for_what_flattens_it(kind: str, dtype: str) -> None:
+    before = dense_after(kind, dtype=dtype)
+    after, kinds = normalized(before)
+    assert kinds == ["RELU", "FULLY_CONNECTED"]
+    assert not same_bits(before, after)
+
+
+def test_rows_that_something_else_reads_are_reshaped() -> None:
+    kept = ["RELU", "RESHAPE", "FULLY_CONNECTED"]
+    assert normalized(dense_after("RESHAPE", batch=2))[1] == kept
+    assert normalized(dense_after("RESHAPE", keep=True))[1] == kept
+    assert normalized(dense_after("RESHAPE", shape=(1, 1, 5)))[1] == kept
+    assert normalized(dense_after("RESHAPE", also=True))[1] == [*kept, "RELU"]
