@@ -31,6 +31,7 @@ from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.options import BODY, CONDITION
+from tflm_planner.ops.roles import RESHAPES
 from tflm_planner.tflm.kernels.forms import operator_form
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
@@ -38,7 +39,7 @@ from tflm_planner.tflm.versions import can
 
 CACHED = 1 << 16
 """Largest number of cases whose cost is cached."""
-IN_PLACE = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "DYNAMIC_UPDATE_SLICE"))
+IN_PLACE = RESHAPES | {"DYNAMIC_UPDATE_SLICE"}
 """Operators that copy their operand only if the result lies elsewhere."""
 
 

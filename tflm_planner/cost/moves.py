@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from tflm_planner.cost.case import Case, Operand
 from tflm_planner.cost.kinds import Counts, Work, ceil_div
-from tflm_planner.ops.roles import PADS
+from tflm_planner.ops.roles import PADS, RESHAPES
 
 
 def _copies(runs: int, length: int) -> Counts:
@@ -237,7 +237,7 @@ MOVES: dict[str, Callable[[Case], Work]] = {
     **dict.fromkeys(PADS, pad),
     **dict.fromkeys(("FILL", "ZEROS_LIKE"), fill),
     **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), reduction),
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), reshape),
+    **dict.fromkeys(RESHAPES, reshape),
     **dict.fromkeys(("CONCATENATION", "PACK"), concatenation),
     **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), split),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), resize),

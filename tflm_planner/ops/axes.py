@@ -20,7 +20,7 @@ from tflm_planner.model.options import SAME_PADDING
 from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter, Slide, Stretch
 from tflm_planner.ops.hybrid import is_hybrid
 from tflm_planner.ops.resize import resize_of
-from tflm_planner.ops.roles import PADS, SPLITS
+from tflm_planner.ops.roles import PADS, RESHAPES, SPLITS
 from tflm_planner.ops.window import CONVOLUTIONS, POOLS, Window, window_of
 
 
@@ -338,7 +338,7 @@ _RULES: dict[str, Callable[[Op], AxisMap]] = {
     **dict.fromkeys((*CONVOLUTIONS, *POOLS), _from_window),
     **dict.fromkeys(PADS, _map_of_pad),
     **dict.fromkeys(SPLITS, _split),
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _map_of_reshape),
+    **dict.fromkeys(RESHAPES, _map_of_reshape),
     **dict.fromkeys(("MEAN", "SUM"), _map_of_reduction),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _map_of_resize),
     **dict.fromkeys(ROW_WISE, _each_row),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.roles import ROWS_BY_MATRIX, SPLITS
+from tflm_planner.ops.roles import RESHAPES, ROWS_BY_MATRIX, SPLITS
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
@@ -175,7 +175,7 @@ def _views_of_update(op: Op) -> Iterator[Sharing]:
 
 register(OpSpec(_views_of_gather, operands=2, needs_options=True), "GATHER")
 register(OpSpec(_views_of_update, operands=3), "DYNAMIC_UPDATE_SLICE")
-register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+register(OpSpec(_same_bytes), *RESHAPES)
 register(OpSpec(_views_of_concatenation, needs_options=True), "CONCATENATION", "PACK")
 register(OpSpec(_views_of_unpack, many_results=True, needs_options=True), "UNPACK")
 register(OpSpec(_split, operands=2, many_results=True), "SPLIT")

@@ -27,6 +27,9 @@ PRODUCTS = {
 }
 """Kinds that multiply data by constant weights, sum up, and add a bias."""
 
+RESHAPES = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
+"""Kinds whose result has the bytes of its operand in another shape."""
+
 
 class SplitRoles(NamedTuple):
     """Operand indices of a split: the axis along which it splits, and the data that it splits."""

@@ -29,6 +29,7 @@ from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
+from tflm_planner.ops.roles import RESHAPES
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.kernels import adds_pixels_alike
 from tflm_planner.tflm.kernels.scratch import ScratchModel
@@ -55,13 +56,10 @@ class Dialect:
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        protected = set[Tensor]() if self.outputs else set(model.main.outputs)
         self_copies = [
             op
             for op in model.main.ops
-            if makes_views(op)
-            and not any(t in protected for t in op.outputs)
-            and copies_onto_itself(op, self.offsets)
+            if self._may_drop(op, model) and copies_onto_itself(op, self.offsets)
         ]
         drop_views(model, model.main, self_copies)
         left = sorted({op.kind for op in model.main.ops if makes_views(op)})
@@ -69,6 +67,14 @@ class Dialect:
         if left:
             notes.append(f"TFLM dialect: {', '.join(left)} are still needed, for copies")
         return notes
+
+    def _may_drop(self, op: Op, model: Model) -> bool:
+        """Whether `op` may be dropped if it copies onto itself. A RESHAPE of the model's that makes
+        a graph output stays: it keeps the output alive."""
+        makes_output = any(t in model.main.outputs for t in op.outputs)
+        if makes_views(op):
+            return self.outputs or not makes_output
+        return op.kind in RESHAPES and not makes_output
 
 
 @dataclass(frozen=True)

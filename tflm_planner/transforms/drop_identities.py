@@ -19,6 +19,7 @@ from tflm_planner.model.edit import drop_operators
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import same_values
 from tflm_planner.ops.layout import row_product_of
+from tflm_planner.ops.roles import RESHAPES
 
 
 def drop_identities(model: Model) -> list[str]:
@@ -70,7 +71,7 @@ def only_reshapes_a_row(op: Op) -> bool:
     row. Every runtime then takes the number of rows from the elements (LiteRT) or from the result
     (TFLM, CMSIS-NN, ESP-NN), none from the shape of the data. Several rows stay: with the shape,
     they can be tiled."""
-    if op.kind not in _RESHAPES or len(op.outputs) != 1 or not op.inputs:
+    if op.kind not in RESHAPES or len(op.outputs) != 1 or not op.inputs:
         return False
     operand, result = op.inputs[0], op.outputs[0]
     return (
@@ -121,7 +122,6 @@ def _joins_one(op: Op) -> bool:
     return len(op.inputs) == 1 and not op.options.activation
 
 
-_RESHAPES = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
 _SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {
     "RESHAPE": _always,
     "SQUEEZE": _always,

@@ -14,6 +14,7 @@ from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import Sharing, has_side_effects, sharings
 from tflm_planner.ops.axes import ELEMENT_WISE, ROW_WISE
+from tflm_planner.ops.roles import RESHAPES
 from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm.aliases import ByteClasses, classes_of, is_view
 from tflm_planner.tflm.kernels.contracts import InputOverlap
@@ -179,7 +180,7 @@ def _as_litert_runs(graph: Graph) -> list[list[int]]:
     root_of: dict[Tensor, Tensor] = {}
     members: dict[Tensor, list[Tensor]] = {}
     for op in graph.ops:
-        if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and op.inputs and op.inputs[0]:
+        if op.kind in RESHAPES and op.inputs and op.inputs[0]:
             root = root_of.get(op.inputs[0], op.inputs[0])
             root_of[op.outputs[0]] = root
             members.setdefault(root, [root]).append(op.outputs[0])
