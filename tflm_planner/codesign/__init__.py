@@ -17,12 +17,12 @@ three skips lowers that; replacing its skips does not:
 >>> resnet8 = NETWORKS["resnet8"]()
 >>> memory_of = partial(planned_memory, target=load_target("cortex-m4/cmsis-nn"))
 >>> memory_of(resnet8).arena, len(ends(resnet8))
-(39256, 3)
+(39164, 3)
 >>> chosen = select(resnet8, plain, memory_of)
 >>> chosen.memory.arena, len(chosen.changed)
-(22344, 2)
+(22252, 2)
 >>> memory_of(reorganise(resnet8)).arena
-42192
+42100
 
 A model of your own is read as a chain (`networks.chain_of_model`), or with its weights as a network
 (`networks.network_of_model`), if it is one path of layers with skips; else a ModelError says which
@@ -74,7 +74,7 @@ you supply, and `joint.search_svg` draws the result:
 ...     verdict = judge(FitQuestion(chain, limits))
 ...     print(verdict.fits, verdict.by, verdict.arena)
 False floor None
-True plan 22344
+True plan 22252
 
 **Training**, with TensorFlow or PyTorch: `training.loop` trains chains on images (`training.data`),
 `training.super_network` trains all networks of a space at once, `training.rounding` writes a
