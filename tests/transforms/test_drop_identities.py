@@ -112,10 +112,12 @@ def test_a_chain_of_identities_goes_whole() -> None:
 
 def dense_after(kind: str, *, batch: int = 1, **other) -> bytes:
     """x -> RELU -> RESHAPE or its like -> FULLY_CONNECTED of `batch` rows of 72. other: type of the
-    values; shape of the result; keep: the field of FULLY_CONNECTED; also: another reader."""
+    values; shapes of image and result; keep: the field of FULLY_CONNECTED; also: another
+    reader."""
     dtype = other.get("dtype", "int8")
     quantized = {} if dtype == "float32" else {"scale": 0.05}
     image = {"SQUEEZE": (batch, 72, 1, 1), "EXPAND_DIMS": (72,)}.get(kind, (batch, 6, 6, 2))
+    image = other.get("image", image)
     flat = {"SQUEEZE": (batch, 72), "EXPAND_DIMS": (1, 72)}.get(kind, (batch, 72))
     net = Net()
     graph = net.graph()
@@ -159,3 +161,4 @@ def test_rows_that_something_else_reads_are_reshaped() -> None:
     assert normalized(dense_after("RESHAPE", keep=True))[1] == kept
     assert normalized(dense_after("RESHAPE", shape=(1, 1, 5)))[1] == kept
     assert normalized(dense_after("RESHAPE", also=True))[1] == [*kept, "RELU"]
+    assert normalized(dense_after("RESHAPE", image=(1, 2, 3, 6, 2)))[1] == kept  # five axes

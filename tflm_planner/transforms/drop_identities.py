@@ -76,6 +76,8 @@ def only_reshapes_a_row(op: Op) -> bool:
     operand, result = op.inputs[0], op.outputs[0]
     return (
         operand is not None
+        and operand.shape is not None
+        and len(operand.shape) <= _MOST_AXES
         and same_values(operand, result)
         and not (operand.is_variable or result.is_variable or operand.is_constant)
         and bool(result.consumers)
@@ -122,6 +124,9 @@ def _joins_one(op: Op) -> bool:
     return len(op.inputs) == 1 and not op.options.activation
 
 
+_MOST_AXES = 4
+"""Axes of an image. FULLY_CONNECTED reads the shape of its data, for which every release of TFLM
+has room for so many (`tflm.refusals`); RESHAPE reads none."""
 _SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {
     "RESHAPE": _always,
     "SQUEEZE": _always,
