@@ -112,8 +112,8 @@ def test_a_chain_of_identities_goes_whole() -> None:
 
 def dense_after(kind: str, *, batch: int = 1, **other) -> bytes:
     """x -> RELU -> RESHAPE or its like -> FULLY_CONNECTED of `batch` rows of 72. other: type of the
-    values; shapes of image and result; keep: the field of FULLY_CONNECTED; also: another
-    reader."""
+    values; shapes of image and result; first: a shape that it is given first; keep: the field
+    of FULLY_CONNECTED; also: another reader."""
     dtype = other.get("dtype", "int8")
     quantized = {} if dtype == "float32" else {"scale": 0.05}
     image = {"SQUEEZE": (batch, 72, 1, 1), "EXPAND_DIMS": (72,)}.get(kind, (batch, 6, 6, 2))
@@ -125,6 +125,10 @@ def dense_after(kind: str, *, batch: int = 1, **other) -> bytes:
     made = graph.tensor("made", image, dtype, **quantized)
     row = graph.tensor("row", flat, dtype, **quantized)
     graph.op("RELU", [at], [made])
+    if "first" in other:
+        at, made = made, graph.tensor("first", other["first"], dtype, **quantized)
+        to = graph.constant("to_first", list(other["first"]))
+        graph.op(kind, [at, to], [made], "ReshapeOptions")
     if kind == "EXPAND_DIMS":
         graph.op(kind, [made, graph.constant("axis", 0)], [row], "ExpandDimsOptions")
     elif kind == "SQUEEZE":
@@ -150,6 +154,15 @@ def dense_after(kind: str, *, batch: int = 1, **other) -> bytes:
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
 def test_a_row_is_not_reshaped_for_what_flattens_it(kind: str, dtype: str) -> None:
     before = dense_after(kind, dtype=dtype)
+    after, kinds = normalized(before)
+    assert kinds == ["RELU", "FULLY_CONNECTED"]
+    assert not same_bits(before, after)
+
+
+@needs_tflm
+def test_a_row_that_is_reshaped_twice_is_not_reshaped_at_all() -> None:
+    before = dense_after("RESHAPE", first=(1, 8, 9))
+    assert [op.kind for op in read_model(before).main.ops].count("RESHAPE") == 2
     after, kinds = normalized(before)
     assert kinds == ["RELU", "FULLY_CONNECTED"]
     assert not same_bits(before, after)

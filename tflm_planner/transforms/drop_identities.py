@@ -1,4 +1,4 @@
-"""Drops operators whose result is their operand.
+"""Drops operators whose result is their operand, for whatever reads it.
 
     RESHAPE to the same shape, QUANTIZE to the same parameters, PAD of nothing, CAST to the same
     type, TRANSPOSE in the same order, SLICE of everything, CONCATENATION of one tensor;
@@ -23,12 +23,15 @@ from tflm_planner.ops.roles import RESHAPES
 
 
 def drop_identities(model: Model) -> list[str]:
-    """Drop operators that change nothing; returns a note if there were any."""
-    dropped = [op.kind for graph in model.graphs for op in _drop_from(model, graph)]
+    """Drop operators without effect; returns a note if there were any."""
+    dropped: list[str] = []
+    for graph in model.graphs:
+        while ops := _drop_from(model, graph):  # what one leaves behind may have lost its reader
+            dropped += [op.kind for op in ops]
     if not dropped:
         return []
     kinds = ", ".join(dict.fromkeys(dropped))
-    return [f"dropped {len(dropped)} operators that change nothing ({kinds})"]
+    return [f"dropped {len(dropped)} operators without effect ({kinds})"]
 
 
 def _drop_from(model: Model, graph: Graph) -> list[Op]:
@@ -40,54 +43,37 @@ def _drop_from(model: Model, graph: Graph) -> list[Op]:
     """
     outside = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
     outside |= {*graph.inputs, *graph.outputs}
-    dropped = [
-        op
-        for op in graph.ops
-        if (is_identity(op) or only_reshapes_a_row(op)) and op.outputs[0] not in outside
-    ]
+    dropped = [op for op in graph.ops if has_no_effect(op) and op.outputs[0] not in outside]
     if dropped:
         operands = {op.outputs[0]: op.operands()[0] for op in dropped}
         drop_operators(model, graph, dropped, operands)
     return dropped
 
 
-def is_identity(op: Op) -> bool:
-    """Whether the only result equals the first operand: shape, type, quantisation and elements."""
-    if op.kind not in _SAME_ELEMENTS or len(op.outputs) != 1 or not op.inputs:
+def has_no_effect(op: Op) -> bool:
+    """Whether whatever reads the only result may read the first operand instead: both have the same
+    elements, and the same shape unless nothing reads that."""
+    if len(op.outputs) != 1 or not op.inputs:
         return False
     operand, result = op.inputs[0], op.outputs[0]
-    return (
-        operand is not None
-        and operand.shape is not None
-        and operand.shape == result.shape
-        and same_values(operand, result)
-        and not (operand.is_variable or result.is_variable or operand.is_constant)
-        and _SAME_ELEMENTS[op.kind](op)
-    )
-
-
-def only_reshapes_a_row(op: Op) -> bool:
-    """Whether `op` changes nothing but a shape, and only FULLY_CONNECTED reads that, as a single
-    row. Every runtime then takes the number of rows from the elements (LiteRT) or from the result
-    (TFLM, CMSIS-NN, ESP-NN), none from the shape of the data. Several rows stay: with the shape,
-    they can be tiled."""
-    if op.kind not in RESHAPES or len(op.outputs) != 1 or not op.inputs:
+    if operand is None or operand.shape is None or not same_values(operand, result):
         return False
-    operand, result = op.inputs[0], op.outputs[0]
+    if operand.is_variable or result.is_variable or operand.is_constant:
+        return False
+    if operand.shape == result.shape:
+        return op.kind in _SAME_ELEMENTS and _SAME_ELEMENTS[op.kind](op)
     return (
-        operand is not None
-        and operand.shape is not None
+        op.kind in RESHAPES
         and len(operand.shape) <= _MOST_AXES
-        and same_values(operand, result)
-        and not (operand.is_variable or result.is_variable or operand.is_constant)
         and bool(result.consumers)
         and all(_flattens_row(reader, result) for reader in result.consumers)
     )
 
 
 def _flattens_row(op: Op, data: Tensor) -> bool:
-    """Whether `op` is a FULLY_CONNECTED that multiplies one row, `data`, and does not keep its
-    axes."""
+    """Whether `op` is a FULLY_CONNECTED that multiplies one row, `data`, whatever its shape. LiteRT
+    takes the number of rows from the elements, TFLM, CMSIS-NN and ESP-NN from the result. Several
+    rows need their shape: tiles are cut along it."""
     product = row_product_of(op)
     return (
         product is not None
