@@ -233,7 +233,7 @@ def test_the_memory_of_an_npu_is_written_by_nobody():
 
 
 def test_unproved_is_not_written(tmp_path):
-    data = operator_alone("TILE")
+    data = operator_alone("SIGN")
     with pytest.raises(ModelError, match="--no-verify"):
         api.plan(data, tmp_path / "out.tflite")
     assert list(tmp_path.iterdir()) == []

@@ -38,7 +38,7 @@ def test_what_is_in_float_is_not_told_to_stay_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "first"), [(False, "repeat by"), (True, "it mostly counts a batch")]
+    ("free", "first"), [(False, "`tflm-plan IN OUT` writes it"), (True, "it mostly counts a batch")]
 )
 def test_a_tile_is_told_of_its_batch_where_it_counts_one(free: bool, first: str) -> None:
     net = Net()
@@ -51,7 +51,7 @@ def test_a_tile_is_told_of_its_batch_where_it_counts_one(free: bool, first: str)
     graph.op("TILE", [x, often], [y])
     graph.outputs(y)
     said = explain(read_model(net.finish()), SAID["TILE"])
-    assert said.split("; ", 1)[1].startswith(first) and "nearest neighbour" in said
+    assert said.split("; ", 1)[1].startswith(first) and "RESIZE_NEAREST_NEIGHBOR" in said
 
 
 def test_what_names_no_operator_stays() -> None:
@@ -63,5 +63,5 @@ def test_what_names_no_operator_stays() -> None:
 @needs_tflm
 def test_a_model_that_tflm_has_no_kernel_for() -> None:
     tiles = api.TilePermission(operators=api.AllowedOperators.ALL)
-    with pytest.raises(ModelError, match=r"TILE 'it' of int8, int32: it has no kernel; repeat by"):
-        api.plan(operator_alone("TILE", "int8"), None, api.PlanOptions(tiles=tiles))
+    with pytest.raises(ModelError, match=r"SIGN 'it' of int8: it has no kernel; build the model"):
+        api.plan(operator_alone("SIGN", "int8"), None, api.PlanOptions(tiles=tiles))

@@ -32,6 +32,7 @@ _OPTIONS = {
     "LESS": "LessOptions", "WHILE": "WhileOptions",
     "DYNAMIC_UPDATE_SLICE": "DynamicUpdateSliceOptions",
     "MAX_POOL_2D": "Pool2DOptions", "AVERAGE_POOL_2D": "Pool2DOptions",
+    "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
 }  # fmt: skip
 _FIRST_VERSION = ("RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE")
 """Kinds written as version 1: LiteRT has no other version, or only int32 is used."""

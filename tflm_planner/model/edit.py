@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model import schema
 from tflm_planner.model.draft import drop_unused
-from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, Tensor, link
+from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, OpCode, Tensor, link
 from tflm_planner.model.options import BODY, CONDITION
 from tflm_planner.model.quantization import Quantization
 from tflm_planner.support.deferred import defer
@@ -47,6 +47,13 @@ def drop_buffers(model: Model, unwanted: Collection[DataBuffer]) -> None:
     """Remove buffers that nothing refers to."""
     dropped = set(unwanted)
     model.buffers = [b for b in model.buffers if b not in dropped]
+
+
+def drop_codes(model: Model) -> None:
+    """Remove codes of operators of which the model has none: LiteRT refuses a file that lists what
+    it has no kernel for, used or not."""
+    used = {op.code for op in model.ops()}
+    model.codes = [c for c in model.codes if c in used]
 
 
 def keep_inside(model: Model) -> int:
@@ -94,8 +101,7 @@ def end_after(model: Model, last: Op) -> None:
 
 def _drop_description(model: Model) -> None:
     model.signatures, model.metadata, model.metadata_buffers = [], [], []
-    used_codes = {op.code for op in model.ops()}
-    model.codes = [c for c in model.codes if c in used_codes]
+    drop_codes(model)
     for graph in model.graphs:
         drop_unused(model, graph)
 
@@ -103,6 +109,13 @@ def _drop_description(model: Model) -> None:
 def set_option(op: Op, name: str, value: object) -> None:
     """Change one field of an operator's options."""
     op.options = op.options.changed(**{name: value})
+
+
+def set_version(code: OpCode, version: int) -> None:
+    """Let a file ask for another version of a kernel, which tells runtimes whether theirs is new
+    enough."""
+    code.raw = copy(code.raw)  # clones of the model share it
+    code.raw.version = version
 
 
 def set_loop_graphs(loop: Op, *, condition: Graph, body: Graph) -> None:

@@ -76,6 +76,7 @@ from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
 from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.resize_repeats import with_repeats_resized
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Equality, Tolerance, Verdict, judge_equality
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
@@ -170,7 +171,7 @@ def _plan(
     original = load(source)
     model = read_model(original)
     kernels = options.memory.kernels
-    before = inspect_model(model, kernels)
+    before = inspect_model(with_repeats_resized(model), kernels)
     reference, dropped = without_wrong_plan(original, model, kernels)
     prover = Prover(reference, options.verify, kernels, on_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
@@ -182,7 +183,7 @@ def _plan(
     name = name_of(source)
     ladder_parts = LadderParts(
         data=reference,
-        model=read_model(reference),
+        model=with_repeats_resized(read_model(reference)),
         stock=before.arena,
         options=options,
         planned=result.file,

@@ -12,7 +12,8 @@ FREE_BATCH = (
 _APPLICATION = "leave it to the application"
 _FLOAT_ALONE = f"keep it in float, behind a DEQUANTIZE, or {_APPLICATION}"
 _REMEDIES = {
-    "TILE": "repeat by concatenating, or by resizing to the nearest neighbour",
+    "TILE": "`tflm-plan IN OUT` writes it as RESIZE_NEAREST_NEIGHBOR where it repeats int8, int16 "
+    "or float32; repeat other types by concatenating",
     "FILL": f"make what it fills a constant of the model, or {_APPLICATION}",
     "ELU": "take RELU, LEAKY_RELU or HARD_SWISH, or keep it in float",
     "EXP": f"take SOFTMAX or LOGISTIC where one is meant; else {_FLOAT_ALONE}",

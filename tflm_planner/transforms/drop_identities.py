@@ -121,6 +121,7 @@ _SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {
     "CAST": _always,
     "SLICE": _always,
     "BROADCAST_TO": _always,
+    "TILE": _always,
     "STRIDED_SLICE": _is_forward,
     "PAD": _pads_nothing,
     "PADV2": _pads_nothing,

@@ -6,7 +6,9 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
                  listed, and reads uninitialised scratch records for graphs that never run
     dropped      an offline plan in the file: it was made for another arrangement of tensors
     computed     operators on shapes, which never change on TFLM (`fold_shapes`)
-    dropped      operators that change nothing (`drop_identities`), or whose results nothing reads
+    dropped      operators that change nothing (`drop_identities`), or whose results nothing reads,
+                 and kinds of which no operator is left
+    rewritten    TILE, which TFLM lacks (`resize_repeats`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`); and chains of operators that move
@@ -18,9 +20,11 @@ A rewrite that may cost memory, time or bytes of the file is a separate transfor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tflm_planner.model.edit import (
     drop_buffers,
+    drop_codes,
     drop_graphs,
     drop_operators,
     drop_tensors,
@@ -32,12 +36,14 @@ from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.reachability import entry_graphs, reachable
 from tflm_planner.ops import has_side_effects
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
+from tflm_planner.transforms.base import run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.compiled_models import refuse_compiled
 from tflm_planner.transforms.drop_identities import drop_identities
 from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.merge_moves import merge_moves
+from tflm_planner.transforms.resize_repeats import resize_repeats
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Normalize:
     def apply(self, model: Model) -> list[str]:
         """See the class."""
         refuse_compiled(model)
-        return [
+        notes = [
             *_drop_plan(model),
             *_drop_graphs(model),
             *_drop_tensors(model),
@@ -61,8 +67,26 @@ class Normalize:
             *fold_transposes(model),
             *collapse_transpose_axes(model),
             *drop_identities(model),
+            *resize_repeats(model),
             *(merge_moves(model) if self.merges else ()),
         ]
+        drop_codes(model)
+        return notes
+
+
+class CleanedUp(NamedTuple):
+    """What was done to a model. kinds: the kinds of operators that its firmware has: those of the
+    file, of which fewer may be left, and those without which TFLM could not run it."""
+
+    notes: list[str]
+    kinds: frozenset[str]
+
+
+def clean_up(model: Model) -> CleanedUp:
+    """Apply `Normalize` to a model."""
+    kinds = {op.kind for op in model.ops()}
+    notes = run(model, Normalize())
+    return CleanedUp(notes, frozenset(kinds | {op.kind for op in model.ops()}))
 
 
 def _drop_plan(model: Model) -> list[str]:

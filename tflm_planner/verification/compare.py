@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from tflm_planner.verification.session import (
     RuntimeTimeoutError,
     Session,
 )
+from tflm_planner.verification.stand_ins import stand_in
 from tflm_planner.verification.tolerance import Differences, Tolerance
 from tflm_planner.verification.verdict import (
     CANNOT_RUN,
@@ -111,7 +112,15 @@ def verify(
     checks: list[RuntimeCheck] = []
     arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
-        pairs = _sessions(stack, (original, result), models[0], options, arena, left_out)
+        files = {
+            name: (
+                stand_in(name, original, models[0], original=True),
+                stand_in(name, result, models[1], original=False),
+            )
+            for name in PACKAGES
+            if name in options.runtimes and name not in left_out
+        }
+        pairs = _sessions(stack, files, models[0], options, arena)
         for name in (n for n in PACKAGES if n in options.runtimes):
             if name in left_out:
                 checks.append(left_out[name])
@@ -119,7 +128,7 @@ def verify(
             on_progress(f"comparing on {name}")
 
             def where(values: list[Array], name: str = name) -> Place:
-                return first_difference(name, original, result, values, arena)
+                return first_difference(name, *files[name], values, arena)
 
             pair = SideBySide(name, models[0], pairs[name], options, where, models[1].main)
             checks.append(pair.compare())
@@ -152,26 +161,24 @@ def _checks_left_out(
 
 def _sessions(
     stack: ExitStack,
-    files: tuple[bytes, bytes],
+    files: Mapping[str, tuple[bytes, bytes]],
     original: Model,
     options: VerifyOptions,
     arena: int,
-    left_out: Collection[str],
 ) -> dict[str, list[Session]]:
-    """The sessions of original and result on each runtime that can compare them. All load in
-    parallel, and all end with the stack."""
+    """The sessions of original and result on each runtime in `files`, with what it is given for
+    both. All load in parallel, and all end with the stack."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    paths = folder / "original.tflite", folder / "result.tflite"
-    write_temporary(paths, files)
     outputs, limit = len(original.main.outputs), answer_limit(original, options.time_limit)
-    return {
-        name: [
+    sessions: dict[str, list[Session]] = {}
+    for name, pair in files.items():
+        paths = folder / f"original_{name}.tflite", folder / f"result_{name}.tflite"
+        write_temporary(paths, pair)
+        sessions[name] = [
             stack.enter_context(Session(name, path, arena=arena, outputs=outputs, time_limit=limit))
             for path in paths
         ]
-        for name in PACKAGES
-        if name in options.runtimes and name not in left_out
-    }
+    return sessions
 
 
 def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:

@@ -26,6 +26,7 @@ from tflm_planner.verification.compare import (
 from tflm_planner.verification.inputs import dtype_of
 from tflm_planner.verification.locate import Place
 from tflm_planner.verification.session import RUNTIME_IMPORTS, Child
+from tflm_planner.verification.stand_ins import stand_in
 from tflm_planner.verification.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
 from tflm_planner.verification.workload import answer_limit, roomy_arena
 
@@ -55,9 +56,13 @@ def verify_pair(
     checks: list[RuntimeCheck] = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        names = ("original", "front", "back", "twin")
-        paths = {n: folder / f"{n}.tflite" for n in names}
-        files = (original, pair.front, pair.back, pair.twin or pair.back)
+        originals = {
+            name: stand_in(name, original, model, original=True)
+            for name in PACKAGES
+            if name in options.runtimes
+        }
+        paths = {n: folder / f"{n}.tflite" for n in (*originals, "front", "back", "twin")}
+        files = (*originals.values(), pair.front, pair.back, pair.twin or pair.back)
         write_temporary(tuple(paths.values()), files)
         for name in (n for n in PACKAGES if n in options.runtimes):
             if importlib.util.find_spec(PACKAGES[name]) is None:
@@ -67,7 +72,7 @@ def verify_pair(
             back = paths["back" if name == "TFLM" else "twin"]
             halves = [str(paths["front"]), str(back)]
             ways = (
-                [f"{__package__}.worker", name, str(paths["original"]), str(arena), outputs],
+                [f"{__package__}.worker", name, str(paths[name]), str(arena), outputs],
                 [f"{__package__}.pair_worker", name, *halves, str(arena), outputs, about],
             )
             sessions = [

@@ -20,6 +20,7 @@ from tflm_planner.verification.compare import (
 )  # fmt: skip
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.session import RuntimeFailureError, RuntimeTimeoutError, Session
+from tflm_planner.verification.stand_ins import stand_in
 from tflm_planner.verification.workload import answer_limit, roomy_arena, why_unfit
 
 
@@ -69,7 +70,7 @@ def why_unable(data: bytes, runtime: str, options: VerifyOptions | None = None) 
     limit = answer_limit(model, options.time_limit)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.tflite"
-        write_temporary([path], [data])
+        write_temporary([path], [stand_in(runtime, data, model, original=True)])
         session = Session(runtime, path, arena=arena, outputs=outputs, time_limit=limit)
         with session:
             doing = ""

@@ -211,6 +211,15 @@ def _broadcast(call: OpCall) -> list[Values]:
     return [call.values(0).move(lambda a: np.broadcast_to(a, call.shape))]
 
 
+def _tile(call: OpCall) -> list[Values] | None:
+    factors, data = _numbers(call, 1), call.values(0)
+    if factors is None or len(factors) != len(data.shape) or min(factors, default=1) < 0:
+        return None
+    repeated = data.move(lambda a: np.tile(a, factors))
+    call.check_declared(repeated.shape)
+    return [repeated]
+
+
 def _of_shape(call: OpCall) -> list[Values]:
     """SHAPE and RANK: known, because they depend on the operand's shape only."""
     shape = call.tensor(0).shape or ()
@@ -248,6 +257,7 @@ RULES = {
     "CONCATENATION": _join, "PACK": _pack, "UNPACK": _unpack,
     **dict.fromkeys(SPLITS, _split), "PAD": _pad, "PADV2": _pad,
     "GATHER": _gather, "DYNAMIC_UPDATE_SLICE": _update_slice, "BROADCAST_TO": _broadcast,
+    "TILE": _tile,
     "SHAPE": _of_shape, "RANK": _of_shape, "FILL": _fill, "REVERSE_V2": _reverse,
     "MIRROR_PAD": _mirror,
 }  # fmt: skip

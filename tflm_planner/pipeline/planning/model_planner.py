@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
+from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
@@ -47,8 +48,7 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.search import Tiling
-from tflm_planner.transforms.base import run
-from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.normalize import clean_up
 
 _FINAL_EFFORT = 0.1
 """Effort of exact packing for the final plan of a tiled model. It starts from the plan with which
@@ -153,7 +153,8 @@ class ModelPlanner:
                 if not planned and not bind_views:
                     raise
         source = read_model(original)
-        used_kinds = frozenset(op.kind for op in source.ops())
+        cleaned = clone(source)
+        used_kinds = clean_up(cleaned).kinds
         operators, target = permission.operators, self.options.kernels.target
 
         def rank(file: PlannedFile) -> tuple[bool, int]:
@@ -162,5 +163,4 @@ class ModelPlanner:
             return not allowed, file.inspection.arena.arena
 
         best = min(planned, key=rank)
-        run(source, Normalize())
-        return best.relative_to(latency_of(source, target).instructions, target)
+        return best.relative_to(latency_of(cleaned, target).instructions, target)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import number_origins, reorder
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
@@ -44,7 +46,7 @@ from tflm_planner.tiling.tilings import in_running_order
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
-from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.normalize import clean_up
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.subsample import Subsample
@@ -93,6 +95,11 @@ class _FileMaker:
     options: MemoryOptions
     preferred: int | None
 
+    @cached_property
+    def used_kinds(self) -> frozenset[str]:
+        """The kinds of operators that the firmware has."""
+        return clean_up(clone(self.source)).kinds
+
     @property
     def in_dialect(self) -> bool:
         """Whether the files are in the dialect."""
@@ -100,9 +107,8 @@ class _FileMaker:
 
     def is_permitted(self, kind: str) -> bool:
         """Whether operators of a kind may be in the file."""
-        used_kinds = frozenset(op.kind for op in self.source.ops())
         operators, target = self.permission.operators, self.options.kernels.target
-        return bool(self.permission.by_hand) or operators.allows(kind, used_kinds, target)
+        return bool(self.permission.by_hand) or operators.allows(kind, self.used_kinds, target)
 
     def searches(self) -> Iterator[MemoryOptions]:
         """The options of the search for the plan, which starts from the plan with which the tiling
@@ -216,8 +222,7 @@ def tiled_model(
     the order in which operators are to run, as a list of these positions. `inexact`: whether sums
     may be split. `subsample`: how pixels that nothing reads are left out; None: they are not."""
     model = read_model(data)
-    has_reshape = any(op.kind == "RESHAPE" for op in model.ops())
-    notes = run(model, Normalize())
+    notes, kinds = clean_up(model)
     number_origins(model)
     if subsample is not None:
         notes += run(model, subsample)
@@ -225,7 +230,7 @@ def tiled_model(
         reorder(model.main, [model.main.ops[i] for i in order])
         regions = in_running_order(regions, order)
     notes += run(model, Regions(tuple(regions), inexact))
-    return model, notes + (run(model, Crop(has_reshape)) if crop else [])
+    return model, notes + (run(model, Crop("RESHAPE" in kinds)) if crop else [])
 
 
 def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[PlacedModel, list[str]]:

@@ -24,6 +24,7 @@ from tflm_planner.tflm.kernels.known_faults import known_faults
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations
 from tflm_planner.tflm.liveness import Timeline
 from tflm_planner.tflm.refusals import UNPLACED_SCRATCH, message
+from tflm_planner.tflm.remedies import remedy_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
@@ -139,8 +140,13 @@ def _why_assumed(op: Op) -> str:
     """Why nobody knows what an operator allocates. It is no refusal: firmware may have a kernel of
     its own."""
     if op.code.custom is None and resolver_method(op.kind) is None:
-        return f"TFLM has no kernel for {op.kind}: the firmware needs one of its own"
+        return f"TFLM has no kernel for {op.kind}: the firmware needs one of its own{_way_out(op)}"
     return "no entry for this operator, or its parameters cannot be read"
+
+
+def _way_out(op: Op) -> str:
+    remedy = remedy_of(op)
+    return "" if remedy is None else f", or {remedy}"
 
 
 def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:

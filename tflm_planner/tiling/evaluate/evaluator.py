@@ -30,7 +30,7 @@ from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family, e
 from tflm_planner.tiling.evaluate.memo import EvaluationMemo, TiledMemo
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.normalize import clean_up
 from tflm_planner.transforms.reorder import OrderProblem, Reorder
 from tflm_planner.transforms.schedules import ORDER_STATES, Effort, quick_order
 
@@ -73,14 +73,13 @@ class RequestFamily:
 
 
 class Evaluator:
-    """Evaluates requests about the model in `data`. used_kinds: kinds of operators in the file,
-    which the firmware has; what `model` is rewritten to may use fewer."""
+    """Evaluates requests about the model in `data`. used_kinds: kinds of operators that the
+    firmware has (`clean_up`); `model` may use fewer."""
 
     def __init__(self, data: bytes, options: TilingOptions) -> None:
         self.options = options
         self.model: Model = read_model(data)
-        self.used_kinds = frozenset(op.kind for op in self.model.ops())
-        run(self.model, Normalize())
+        self.used_kinds = clean_up(self.model).kinds
         if options.subsampling is not None:
             run(self.model, options.subsampling.transform)
         self._schedules: dict[tuple[int, ...], LinearSchedule] = {}
