@@ -98,7 +98,7 @@ def test_what_newer_tflm_alone_refuses_is_planned_for_older() -> None:
     graph.op("SLICE", [x, begin, size], [y])
     z = graph.tensor("z", (4, 8), scale=0.5)
     graph.op("RELU", [x], [z])
-    graph.outputs(z)
+    graph.outputs(z, y)
     data = net.finish()
     old = api.MemoryOptions(kernels=api.kernels_of(load_target("arduino-2023")))
     assert not api.plan(data, options=api.PlanOptions(old)).report.cannot_run

@@ -13,8 +13,8 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.verification import VerifyOptions, verify
-from tflm_planner.verification.stand_ins import stand_in
+from tflm_planner.verification import VerifyOptions, verify, why_unable
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up
 from tflm_planner.verification.terms import prove_by_terms
 
 Step = tuple[int, ...] | str
@@ -201,14 +201,14 @@ def test_kinds_of_which_nothing_is_left_are_not_listed() -> None:
 def test_a_runtime_that_lacks_tile_is_given_what_terms_prove_equal() -> None:
     data = upsampled(3, 2, (2, 2))
     model = read_model(data)
-    on_tflm = read_model(stand_in("TFLM", data, model, original=True))
-    assert kinds_of(on_tflm) == ["RESIZE_NEAREST_NEIGHBOR"]
-    assert stand_in("TFLM", data, model, original=False) == data
-    on_litert = read_model(stand_in("LiteRT", data, model, original=True))
+    cleaned = cleaned_up(data)
+    assert cleaned is not None and kinds_of(read_model(cleaned)) == ["RESIZE_NEAREST_NEIGHBOR"]
+    assert why_unable(data, "TFLM") is None and as_registered("TFLM", data, model) is data
+    on_litert = read_model(as_registered("LiteRT", data, model))
     assert kinds_of(on_litert) == kinds_of(model)
     assert {c.raw.version for c in on_litert.codes if c.builtin == 69} == {2}
     other = repeated((1, 4, 4, 2))
-    assert stand_in("TFLM", other, read_model(other), original=True) is other
+    assert as_registered("LiteRT", other, read_model(other)) is other
 
 
 @needs_tflm

@@ -48,7 +48,7 @@ from tflm_planner.pipeline.options import (
     VerifyOptions,
 )
 from tflm_planner.pipeline.planning.planning_session import PlanningSession
-from tflm_planner.pipeline.planning.versions import refuse_unrunnable, runs_when_clean
+from tflm_planner.pipeline.planning.versions import refuse_unrunnable
 from tflm_planner.pipeline.prove import (
     Prover,
     check_model_proved,
@@ -115,6 +115,12 @@ __all__ = [
     "stream_input",
     "with_tflm",
 ]  # fmt: skip
+
+_WAY_OUT = (
+    "--no-verify plans it all the same, for firmware with kernels of its own, and with --portable "
+    "LiteRT proves it, where LiteRT runs it"
+)
+"""What can be done about a model that the target's TFLM does not run."""
 
 WriteBeside = Callable[[Report], Mapping[Path, bytes]]
 """Report -> further files to write, by path."""
@@ -209,22 +215,12 @@ def _plan(
     return PlanResult(result.file.data, plan_report(parts))
 
 
-def _way_out(model: Model, target: Target) -> str:
-    """What can be done about a model that the target's TFLM does not run as it is."""
-    if runs_when_clean(model, target):
-        return "--portable makes a file of it that TFLM runs, proved by LiteRT, which runs both"
-    return (
-        "--no-verify plans it all the same, for firmware with kernels of its own, and with "
-        "--portable LiteRT proves it, where LiteRT runs it"
-    )
-
-
 def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TilePermission | None:
     """The part of the tile permission whose results can be proved here. Raises ModelError if no
     result could be proved. Also starts to compile the code that a search for tiles needs."""
     tiles = options.tiles
     if options.verify is not None and (tiles is None or tiles.dialect):
-        refuse_unrunnable(model, options.target, _way_out(model, options.target))
+        refuse_unrunnable(model, options.target, _WAY_OUT)
     if tiles is None:
         return None
     if not tiles.by_hand:

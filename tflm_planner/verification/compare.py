@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from tflm_planner.verification.session import (
     RuntimeTimeoutError,
     Session,
 )
-from tflm_planner.verification.stand_ins import stand_in
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up
 from tflm_planner.verification.tolerance import Differences, Tolerance
 from tflm_planner.verification.verdict import (
     CANNOT_RUN,
@@ -107,33 +107,26 @@ def verify(
     options = options or VerifyOptions()
     models = read_model(original), read_model(result, dialect=True)
     _check_comparable(*models)
-    arena = options.arena or roomy_arena(original, models[0])
     left_out = _checks_left_out(models, options)
+    asked = [name for name in PACKAGES if name in options.runtimes]
     checks: list[RuntimeCheck] = []
     arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
-        files = {
-            name: (
-                stand_in(name, original, models[0], original=True),
-                stand_in(name, result, models[1], original=False),
-            )
-            for name in PACKAGES
-            if name in options.runtimes and name not in left_out
-        }
-        pairs = _sessions(stack, files, models[0], options, arena)
-        for name in (n for n in PACKAGES if n in options.runtimes):
+        runs = _Runs(stack, original, models, options)
+        pairs = {name: runs.start(name, original, result) for name in asked if name not in left_out}
+        for name in asked:
             if name in left_out:
                 checks.append(left_out[name])
                 continue
             on_progress(f"comparing on {name}")
-
-            def where(values: list[Array], name: str = name) -> Place:
-                return first_difference(name, *files[name], values, arena)
-
-            pair = SideBySide(name, models[0], pairs[name], options, where, models[1].main)
-            checks.append(pair.compare())
-            if name == "TFLM":
-                arenas = pair.arenas
+            check, measured = pairs[name].compare(), pairs[name].arenas
+            if name == "TFLM" and check.status == CANNOT_RUN:
+                cleaned = cleaned_up(original)
+                if cleaned is not None:
+                    pair = runs.start(name, cleaned, result)
+                    check, measured = pair.compare(), [None, pair.arenas[1]]
+            checks.append(check)
+            arenas = measured if name == "TFLM" else arenas
     return Verdict(tuple(checks), *arenas)
 
 
@@ -159,26 +152,36 @@ def _checks_left_out(
     return checks
 
 
-def _sessions(
-    stack: ExitStack,
-    files: Mapping[str, tuple[bytes, bytes]],
-    original: Model,
-    options: VerifyOptions,
-    arena: int,
-) -> dict[str, list[Session]]:
-    """The sessions of original and result on each runtime in `files`, with what it is given for
-    both. All load in parallel, and all end with the stack."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    outputs, limit = len(original.main.outputs), answer_limit(original, options.time_limit)
-    sessions: dict[str, list[Session]] = {}
-    for name, pair in files.items():
-        paths = folder / f"original_{name}.tflite", folder / f"result_{name}.tflite"
-        write_temporary(paths, pair)
-        sessions[name] = [
-            stack.enter_context(Session(name, path, arena=arena, outputs=outputs, time_limit=limit))
+class _Runs:
+    """Starts the runs of original and result, which load at once, and end with a stack."""
+
+    def __init__(
+        self, stack: ExitStack, original: bytes, models: tuple[Model, Model], options: VerifyOptions
+    ) -> None:
+        """`models`: original and result."""
+        self._stack, self._models, self._options = stack, models, options
+        self._arena = options.arena or roomy_arena(original, models[0])
+
+    def start(self, runtime: str, original: bytes, result: bytes) -> SideBySide:
+        """Load two files on a runtime, beside each other."""
+        arena, model, options = self._arena, self._models[0], self._options
+        outputs, limit = len(model.main.outputs), answer_limit(model, options.time_limit)
+        given = (original, result), self._models
+        files = [as_registered(runtime, data, model) for data, model in zip(*given, strict=True)]
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        paths = folder / "original.tflite", folder / "result.tflite"
+        write_temporary(paths, files)
+        sessions = [
+            self._stack.enter_context(
+                Session(runtime, path, arena=arena, outputs=outputs, time_limit=limit)
+            )
             for path in paths
         ]
-    return sessions
+
+        def where(values: list[Array]) -> Place:
+            return first_difference(runtime, files[0], files[1], values, arena)
+
+        return SideBySide(runtime, model, sessions, options, where, self._models[1].main)
 
 
 def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:

@@ -26,8 +26,8 @@ from tflm_planner.verification.compare import (
 from tflm_planner.verification.inputs import dtype_of
 from tflm_planner.verification.locate import Place
 from tflm_planner.verification.session import RUNTIME_IMPORTS, Child
-from tflm_planner.verification.stand_ins import stand_in
-from tflm_planner.verification.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up
+from tflm_planner.verification.verdict import CANNOT_RUN, NOT_AVAILABLE, RuntimeCheck, Verdict
 from tflm_planner.verification.workload import answer_limit, roomy_arena
 
 
@@ -56,30 +56,35 @@ def verify_pair(
     checks: list[RuntimeCheck] = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        originals = {
-            name: stand_in(name, original, model, original=True)
-            for name in PACKAGES
-            if name in options.runtimes
-        }
-        paths = {n: folder / f"{n}.tflite" for n in (*originals, "front", "back", "twin")}
-        files = (*originals.values(), pair.front, pair.back, pair.twin or pair.back)
-        write_temporary(tuple(paths.values()), files)
-        for name in (n for n in PACKAGES if n in options.runtimes):
-            if importlib.util.find_spec(PACKAGES[name]) is None:
-                checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, "not installed here"))
-                continue
-            on_progress(f"comparing on {name}")
+        paths = {n: folder / f"{n}.tflite" for n in ("front", "back", "twin")}
+        write_temporary(tuple(paths.values()), (pair.front, pair.back, pair.twin or pair.back))
+
+        def compare(name: str, whole: bytes) -> RuntimeCheck:
+            """Compare the pair on a runtime with `whole`, the original or what stands for it."""
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "original.tflite"
+            write_temporary([path], [as_registered(name, whole, model)])
             back = paths["back" if name == "TFLM" else "twin"]
             halves = [str(paths["front"]), str(back)]
             ways = (
-                [f"{__package__}.worker", name, str(paths[name]), str(arena), outputs],
+                [f"{__package__}.worker", name, str(path), str(arena), outputs],
                 [f"{__package__}.pair_worker", name, *halves, str(arena), outputs, about],
             )
             sessions = [
                 stack.enter_context(Child(arguments, limit, RUNTIME_IMPORTS[name]))
                 for arguments in ways
             ]
-            checks.append(SideBySide(name, model, sessions, options, lambda _: Place()).compare())
+            return SideBySide(name, model, sessions, options, lambda _: Place()).compare()
+
+        for name in (n for n in PACKAGES if n in options.runtimes):
+            if importlib.util.find_spec(PACKAGES[name]) is None:
+                checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, "not installed here"))
+                continue
+            on_progress(f"comparing on {name}")
+            check = compare(name, original)
+            if name == "TFLM" and check.status == CANNOT_RUN:
+                cleaned = cleaned_up(original)
+                check = check if cleaned is None else compare(name, cleaned)
+            checks.append(check)
     return Verdict(tuple(checks))
 
 

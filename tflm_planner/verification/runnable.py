@@ -20,7 +20,7 @@ from tflm_planner.verification.compare import (
 )  # fmt: skip
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.session import RuntimeFailureError, RuntimeTimeoutError, Session
-from tflm_planner.verification.stand_ins import stand_in
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up
 from tflm_planner.verification.workload import answer_limit, roomy_arena, why_unfit
 
 
@@ -59,18 +59,28 @@ def why_untried(model: Model, runtime: str, options: VerifyOptions) -> str | Non
 
 
 def why_unable(data: bytes, runtime: str, options: VerifyOptions | None = None) -> str | None:
-    """Why `runtime` cannot run the model in `data`. None if it can, and also if it does not answer
-    in time: the machine may be busy, and the later verification reports a model that hangs."""
+    """Why `runtime` cannot run the model in `data`, nor, on TFLM, the same cleaned up. None if it
+    can, and also if it does not answer in time: the machine may be busy, and the later verification
+    reports a model that hangs."""
     options, model = options or VerifyOptions(), read_model(data)
     untried = why_untried(model, runtime, options)
     if untried is not None:
         return untried
+    why = _why_it_fails(data, model, runtime, options)
+    cleaned = cleaned_up(data) if why is not None and runtime == "TFLM" else None
+    if cleaned is None or _why_it_fails(cleaned, model, runtime, options) is not None:
+        return why
+    return None
+
+
+def _why_it_fails(data: bytes, model: Model, runtime: str, options: VerifyOptions) -> str | None:
+    """What `runtime` says of a first invoke of a file of `model`; None if it runs or hangs."""
     label, values = next(input_sets(model.main, options.seed))
     arena, outputs = options.arena or roomy_arena(data, model), len(model.main.outputs)
     limit = answer_limit(model, options.time_limit)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.tflite"
-        write_temporary([path], [stand_in(runtime, data, model, original=True)])
+        write_temporary([path], [as_registered(runtime, data, model)])
         session = Session(runtime, path, arena=arena, outputs=outputs, time_limit=limit)
         with session:
             doing = ""

@@ -30,19 +30,19 @@ def refuse_plan(model: Model, target: Target) -> None:
 
 
 def refuse_unrunnable(model: Model, target: Target, way_out: str) -> None:
-    """Raise ModelError if the target's TFLM does not run the model, planned or not. `way_out`: what
-    the message says the user can do all the same."""
+    """Raise ModelError if the target's TFLM does not run the model, cleaned up or not. `way_out`:
+    what the message says the user can do all the same."""
     reasons = cannot_run(model, target)
-    if reasons:
+    if reasons and not _runs_when_clean(model, target):
         more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
         raise ModelError(
             f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; {way_out}"
         )
 
 
-def runs_when_clean(model: Model, target: Target) -> bool:
+def _runs_when_clean(model: Model, target: Target) -> bool:
     """Whether the target's TFLM runs the model once it is cleaned up, as far as is known: axes of a
-    transposition may then be merged, for example."""
+    transposition may then be merged, for example, and arithmetic on shapes is gone."""
     cleaned = clone(model)
     run(cleaned, Normalize())
     return not cannot_run(cleaned, target)
