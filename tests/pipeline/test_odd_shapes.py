@@ -27,6 +27,7 @@ from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.moves.patches import patch_stages
 from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.verification import declare, runnable
 
 M4 = load_target("cortex-m4/cmsis-nn")
 SHAPES = (
@@ -233,11 +234,21 @@ def dilated(images: int) -> bytes:
     return net.finish()
 
 
-def test_a_batch_that_was_left_free_before_a_dilated_convolution_is_refused() -> None:
+def test_a_batch_that_was_left_free_before_a_dilated_convolution_is_declared_anew() -> None:
     """TFLM would leave three quarters of the result unwritten."""
+    assert any("free batch" in note for note in api.arena(dilated(1)).warnings)
+    made = api.plan(dilated(1), None, api.PlanOptions(verify=None))
+    same = api.plan(dilated(4), None, api.PlanOptions(verify=None))
+    assert made.report.after.arena == same.report.after.arena
+    assert any("for one image" in note for note in made.report.notes)
+
+
+def test_where_litert_is_not_here_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runnable, "is_installed", lambda runtime: runtime != "LiteRT")
+    declare.declared_anew.cache_clear()
     with pytest.raises(ModelError, match=r"SPACE_TO_BATCH_ND 'parts'.*256 elements.*a fixed batch"):
         api.plan(dilated(1), None, api.PlanOptions(verify=None))
-    assert any("free batch" in note for note in api.arena(dilated(1)).warnings)
+    declare.declared_anew.cache_clear()
 
 
 @needs_tflm

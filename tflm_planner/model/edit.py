@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model import schema
 from tflm_planner.model.draft import drop_unused
-from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, OpCode, Tensor, link
+from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, Tensor, link
 from tflm_planner.model.options import BODY, CONDITION
 from tflm_planner.model.quantization import Quantization
 from tflm_planner.support.deferred import defer
@@ -111,11 +111,14 @@ def set_option(op: Op, name: str, value: object) -> None:
     op.options = op.options.changed(**{name: value})
 
 
-def set_version(code: OpCode, version: int) -> None:
-    """Let a file ask for another version of a kernel, which tells runtimes whether theirs is new
-    enough."""
-    code.raw = copy(code.raw)  # clones of the model share it
-    code.raw.version = version
+def limit_versions(model: Model, most: Mapping[str, int]) -> None:
+    """Let operators of these kinds ask for kernels of these versions at most. A version tells a
+    runtime whether its kernel is new enough."""
+    for op in model.ops():
+        code, limit = op.code, most.get(op.kind)
+        if limit is not None and code.raw.version > limit:
+            code.raw = copy(code.raw)  # clones of the model share it
+            code.raw.version = limit
 
 
 def set_loop_graphs(loop: Op, *, condition: Graph, body: Graph) -> None:

@@ -79,6 +79,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.resize_repeats import with_repeats_resized
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Equality, Tolerance, Verdict, judge_equality
+from tflm_planner.verification.declare import declared_anew
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
 from tflm_planner.verification.terms import TermsProof
 
@@ -175,10 +176,11 @@ def _plan(
 ) -> PlanResult:
     started = time.monotonic()
     original = load(source)
-    model = read_model(original)
+    declared = declared_anew(original)
+    model = read_model(declared.data)
     kernels = options.memory.kernels
     before = inspect_model(with_repeats_resized(model), kernels)
-    reference, dropped = without_wrong_plan(original, model, kernels)
+    reference, dropped = without_wrong_plan(declared.data, model, kernels)
     prover = Prover(reference, options.verify, kernels, on_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
     session = PlanningSession(reference, stop, on_progress)
@@ -205,7 +207,7 @@ def _plan(
         options=options,
         original=original,
         before=before,
-        dropped=tuple(dropped),
+        dropped=tuple(filter(None, (declared.note, *dropped))),
         result=result,
         ladder=ladder(ladder_parts),
         smaller_file=smaller_file(ladder_parts),
@@ -288,6 +290,7 @@ def _split(
     on_progress: Progress,
     stop: Stop,
 ) -> SplitResult:
+    data = declared_anew(data).data
     model, target = read_model(data), options.target
     kernels = options.memory.kernels
     data, _ = without_wrong_plan(data, model, kernels)

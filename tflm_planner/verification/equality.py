@@ -19,6 +19,7 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.compare import VerifyOptions, verify
+from tflm_planner.verification.declare import declared_anew
 from tflm_planner.verification.terms import TermsProof, prove_by_terms
 from tflm_planner.verification.verdict import (
     DIFFERENT,
@@ -97,6 +98,7 @@ def judge_equality(
     model.
     """
     options = options or VerifyOptions()
+    original = declared_anew(original).data
     verdict = verify(original, result, options, on_progress)
     if options.tolerance is not None:
         return Equality(verdict, TermsProof("not run", detail="small differences are allowed"))

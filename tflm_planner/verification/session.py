@@ -18,6 +18,7 @@ from tflm_planner.support.frames import Failure, read_frame, write_frame
 _WORKER = "tflm_planner.verification.worker"
 RUNTIME_IMPORTS = {
     "LiteRT": (_WORKER, "ai_edge_litert.interpreter"),
+    "LiteRT shapes": (_WORKER, "ai_edge_litert.interpreter"),
     "TFLM": (_WORKER, "tflite_micro"),
 }
 """The modules that a child process imports to run a runtime."""

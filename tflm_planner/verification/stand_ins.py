@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tflm_planner.model.edit import set_version
+from tflm_planner.model.edit import limit_versions
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import ModelError
@@ -31,9 +31,7 @@ def as_registered(runtime: str, data: bytes, model: Model) -> bytes:
     if runtime != "LiteRT" or not any(op.kind in _REGISTERED for op in model.ops()):
         return data
     changed = read_model(data, dialect=True)
-    for op in changed.ops():
-        if op.code.raw.version > _REGISTERED.get(op.kind, op.code.raw.version):
-            set_version(op.code, _REGISTERED[op.kind])
+    limit_versions(changed, _REGISTERED)
     return write_model(changed)
 
 

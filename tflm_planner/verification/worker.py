@@ -56,7 +56,30 @@ def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int],
     return sizes, invoke
 
 
-LOADERS = {"LiteRT": load_litert, "TFLM": load_tflm}
+def load_shapes(path: str, arena: int, tensor_count: int) -> tuple[dict[str, int], Invoke]:
+    """Load a model in LiteRT as `load_litert`; an invoke gives the shapes of the main graph's
+    tensors that it has then computed."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter: Any = Interpreter(
+        model_path=path,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_preserve_all_tensors=True,
+        num_threads=1,
+    )
+    interpreter.allocate_tensors()
+    inputs = [d["index"] for d in interpreter.get_input_details()]
+
+    def invoke(values: list[Any]) -> list[Any]:
+        for index, value in zip(inputs, values, strict=True):
+            interpreter.set_tensor(index, value)
+        interpreter.invoke()
+        return [d["shape"] for d in interpreter.get_tensor_details()[:tensor_count]]
+
+    return {}, invoke
+
+
+LOADERS = {"LiteRT": load_litert, "LiteRT shapes": load_shapes, "TFLM": load_tflm}
 
 
 def allocation(interpreter: Any) -> dict[str, int]:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import number_origins, reorder
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
@@ -72,7 +70,8 @@ def plan_tiling(
     operators are spelled otherwise only if no plan is within them. Raises UsageError if TFLM could
     not run it, UnsoundPlanError if a guard refuses it, and ForbiddenOperatorsError if a plan that
     was searched needs operators that are not permitted."""
-    maker = _FileMaker(original, read_model(original), tiling, permission, options, preferred)
+    source, used_kinds = read_model(original), clean_up(read_model(original)).kinds
+    maker = _FileMaker(original, source, used_kinds, tiling, permission, options, preferred)
     forbidden: list[str] = []
     for search in maker.searches():
         planned = maker.file(search, on_progress, stop)
@@ -86,19 +85,16 @@ def plan_tiling(
 @dataclass(frozen=True)
 class _FileMaker:
     """Makes the files of one tiling, each with another search for the plan. source: the model in
-    the file `original`. options: those of the final plan. preferred: as of `plan_tiling`."""
+    the file `original`. used_kinds: the kinds of operators that its firmware has. options: those of
+    the final plan. preferred: as of `plan_tiling`."""
 
     original: bytes
     source: Model
+    used_kinds: frozenset[str]
     tiling: Tiling
     permission: TilePermission
     options: MemoryOptions
     preferred: int | None
-
-    @cached_property
-    def used_kinds(self) -> frozenset[str]:
-        """The kinds of operators that the firmware has."""
-        return clean_up(clone(self.source)).kinds
 
     @property
     def in_dialect(self) -> bool:

@@ -156,7 +156,7 @@ def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
             yield f"{op.label}: {_FFT_CRASH}; this one has {factor}"
     yield from known_faults(ops, target)
     if (wrong := misdeclaration(ops)) is not None:
-        yield wrong
+        yield f"{wrong}. `tflm-plan IN OUT` mostly can declare them as they are"
     if any(op.kind == ETHOS_U for op in ops):
         yield (
             "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "

@@ -1,0 +1,99 @@
+"""Models of a free batch get the shapes that LiteRT computes for one image, and no others do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conftest import needs_tflm
+from tests.models.build import Net, unpack
+from tests.models.small import operator_alone
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.tflm.declared_shapes import misdeclaration
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.verification.declare import declared_anew
+
+
+def dense_on_a_sequence(shape_from: str = "batch", declared: tuple[int, int] = (1, 1)) -> bytes:
+    """Dense on (1, 6, 8), as Keras writes it with a free batch: RESHAPE to (batch * 6, 8), which is
+    declared as `declared`, FULLY_CONNECTED, RESHAPE. shape_from: "batch", looked up in the
+    operand; "input", given beside it."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 6, 8), scale=0.1)
+    graph.table.tensors[x].shapeSignature = [-1, 6, 8]
+    six, eight = graph.constant("six", np.array(6)), graph.constant("eight", np.array(8))
+    for each in (six, eight):
+        graph.table.tensors[each].shape = []
+    if shape_from == "input":
+        rows = graph.input("rows", (), "int32")
+    else:
+        shape, batch, rows = (
+            graph.tensor(n, s, "int32") for n, s in (("shape", (3,)), ("batch", ()), ("rows", ()))
+        )
+        graph.op("SHAPE", [x], [shape], "ShapeOptions", outType=2)
+        limits = [graph.constant(n, np.array([v])) for n, v in (("a", 0), ("b", 1), ("c", 1))]
+        graph.op(
+            "STRIDED_SLICE", [shape, *limits], [batch], "StridedSliceOptions", shrinkAxisMask=1
+        )
+        graph.op("MUL", [batch, six], [rows], "MulOptions")
+    packed = graph.tensor("packed", (2,), "int32")
+    graph.op("PACK", [rows, eight], [packed], "PackOptions", valuesCount=2)
+    flat, y = graph.tensor("flat", declared, scale=0.1), graph.tensor("y", (1, 4), scale=0.1)
+    graph.op("RESHAPE", [x, packed], [flat], "ReshapeOptions")
+    weights = np.random.default_rng(0).integers(-99, 99, (4, 8))
+    w = graph.constant("w", weights, "int8", scale=0.01)
+    graph.op("FULLY_CONNECTED", [flat, w, -1], [y], "FullyConnectedOptions")
+    z = graph.tensor("z", (1, 6, 4), scale=0.1)
+    graph.op("RESHAPE", [y, graph.constant("to", [1, 6, 4])], [z], "ReshapeOptions")
+    graph.outputs(z)
+    return net.finish()
+
+
+@needs_tflm
+@pytest.mark.parametrize("operators", [None, "none", "all"])
+def test_dense_on_a_sequence_of_a_free_batch_is_planned_and_proved(operators: str | None) -> None:
+    data = dense_on_a_sequence()
+    assert misdeclaration(read_model(data).ops()) is not None
+    tiles = None
+    if operators is not None:
+        allowed = {"none": api.AllowedOperators.NONE, "all": api.AllowedOperators.ALL}[operators]
+        tiles = api.TilePermission(operators=allowed, workers=1)
+    made = api.plan(data, None, api.PlanOptions(tiles=tiles))
+    assert made.report.verified and {c.status for c in made.report.checks} == {"equal"}
+    assert "for one image" in " ".join(made.report.notes)
+    equality = api.check_equal(data, made.data)
+    assert equality.proved and equality.equal
+
+
+def test_only_shapes_are_other_ones() -> None:
+    data = dense_on_a_sequence()
+    declared = declared_anew(data)
+    before, after = unpack(data).subgraphs[0], unpack(declared.data).subgraphs[0]
+    changed = {
+        old.name: list(new.shape)
+        for old, new in zip(before.tensors, after.tensors, strict=True)
+        if list(old.shape) != list(new.shape)
+    }
+    assert changed == {b"flat": [6, 8], b"y": [6, 4]}
+    assert [list(op.inputs) for op in before.operators] == [
+        list(op.inputs) for op in after.operators
+    ]
+    model = read_model(declared.data)
+    run(model, Normalize())
+    assert misdeclaration(model.ops()) is None
+    assert [op.kind for op in model.main.ops] == ["RESHAPE", "FULLY_CONNECTED", "RESHAPE"]
+
+
+def test_a_shape_that_an_input_says_is_not_declared() -> None:
+    """Whatever LiteRT computes for one input is wrong for another one."""
+    data = dense_on_a_sequence("input")
+    assert declared_anew(data) == (data, "")
+
+
+def test_what_is_right_stays_as_it_is() -> None:
+    for data in (dense_on_a_sequence(declared=(6, 8)), operator_alone("RELU")):
+        if misdeclaration(read_model(data).ops()) is None:
+            assert declared_anew(data).data is data

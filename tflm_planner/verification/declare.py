@@ -1,0 +1,119 @@
+"""Declares the shapes of a model that was converted with a free batch as they are for one image.
+
+    Dense on a sequence, as Keras writes it: TFLM takes 1 x 1 as declared, and computes garbage
+    (1, 6, 8) --RESHAPE, shape computed--> declared (1, 1), is (6, 8) --FULLY_CONNECTED 8 to 4-->
+
+LiteRT computes all shapes when it loads a model and where an operator asks for one, and is asked
+for them. They are taken if they are the same for two inputs, if nothing is left in the cleaned-up
+model that asks for a shape which a runtime computes, and if LiteRT gives the same outputs for the
+model as it was and as it is declared then. No operator changes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from tflm_planner.model.clone import clone
+from tflm_planner.model.edit import resize
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.declared_shapes import misdeclaration
+from tflm_planner.transforms.normalize import clean_up
+from tflm_planner.verification.compare import VerifyOptions, verify, write_temporary
+from tflm_planner.verification.inputs import input_sets
+from tflm_planner.verification.runnable import why_untried
+from tflm_planner.verification.session import RuntimeFailureError, Session
+from tflm_planner.verification.stand_ins import as_registered
+from tflm_planner.verification.workload import answer_limit
+
+_SHAPED_BY = {"RESHAPE": 1, "FILL": 0, "TILE": 1, "BROADCAST_TO": 1}
+"""Kinds whose result has the shape that an operand says -> which operand."""
+_INPUTS = 2
+
+Shape = tuple[int, ...]
+
+
+class Declared(NamedTuple):
+    """A file whose shapes are declared as they are. note: what was done, or an empty string."""
+
+    data: bytes
+    note: str = ""
+
+
+@lru_cache(maxsize=2)
+def declared_anew(data: bytes) -> Declared:
+    """The model in `data` with shapes as they are for one image; the same bytes if its shapes are
+    right, or if the right ones cannot be told."""
+    model = read_model(data)
+    if misdeclaration(model.ops()) is None or len(model.graphs) > 1:
+        return Declared(data)
+    options = VerifyOptions(inputs=_INPUTS, runtimes=("LiteRT",))
+    shapes = _shapes_on_litert(data, model, options)
+    if shapes is None:
+        return Declared(data)
+    wrong = [
+        (tensor, shape)
+        for tensor, shape in zip(model.main.tensors, shapes, strict=True)
+        if not tensor.is_constant and (tensor.shape or ()) != shape
+    ]
+    if any(tensor in model.main.inputs for tensor, _ in wrong):
+        return Declared(data)
+    for tensor, shape in wrong:
+        resize(tensor, shape)
+    if not _is_right(model):
+        return Declared(data)
+    declared = write_model(model)
+    try:
+        verdict = verify(data, declared, options)
+    except ModelError:  # outputs have other shapes than they were declared with
+        return Declared(data)
+    if not verdict.proved:
+        return Declared(data)
+    return Declared(
+        declared,
+        f"{len(wrong)} tensors declared with the shapes that they have for one image: the model "
+        "was converted with a free batch, and TFLM takes shapes as they are declared",
+    )
+
+
+def _shapes_on_litert(data: bytes, model: Model, options: VerifyOptions) -> list[Shape] | None:
+    """The shapes of all tensors of the main graph as LiteRT has computed them after an invoke; None
+    if it does not run the model, or shapes depend on its inputs."""
+    if why_untried(model, "LiteRT", options) is not None:
+        return None
+    count, limit = len(model.main.tensors), answer_limit(model, options.time_limit)
+    seen: list[list[Shape]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "original.tflite"
+        write_temporary([path], [as_registered("LiteRT", data, model)])
+        with Session("LiteRT shapes", path, arena=0, outputs=count, time_limit=limit) as session:
+            try:
+                session.describe()
+                for _, values in islice(input_sets(model.main, options.seed), _INPUTS):
+                    session.send(values)
+                    seen.append([tuple(map(int, shape)) for shape in session.receive()])
+            except RuntimeFailureError:
+                return None
+    return seen[0] if seen and all(shapes == seen[0] for shapes in seen) else None
+
+
+def _is_right(model: Model) -> bool:
+    """Whether nothing is declared wrongly any more, and no shape is computed when the model runs,
+    once it is cleaned up."""
+    cleaned = clone(model)
+    try:
+        clean_up(cleaned)
+    except ModelError:
+        return False
+    return misdeclaration(cleaned.ops()) is None and not any(map(_asks_for_shape, cleaned.ops()))
+
+
+def _asks_for_shape(op: Op) -> bool:
+    operand = _SHAPED_BY.get(op.kind)
+    said = op.inputs[operand] if operand is not None and operand < len(op.inputs) else None
+    return said is not None and not said.is_constant
