@@ -115,11 +115,14 @@ def window_of(op: Op) -> Window | None:
     allowed).
     """
     data = op.inputs[0] if op.inputs else None
-    return None if data is None or data.is_constant else sliding_window(op)
+    if data is None or data.is_constant:
+        return None
+    has_constants = all(t is None or t.is_constant for t in op.inputs[1:])
+    return sliding_window(op) if has_constants else None
 
 
 def sliding_window(op: Op) -> Window | None:
-    """As `window_of`, but the image may also be a constant."""
+    """As `window_of`, but the image may also be a constant, and filter and bias need not be."""
     reader = _READERS.get(op.kind)
     if reader is None or op.options.is_absent or len(op.outputs) != 1 or not op.inputs:
         return None
@@ -130,9 +133,7 @@ def sliding_window(op: Op) -> Window | None:
         return None
     if len(data.shape or ()) != 4 or len(result.shape or ()) != 4 or not data.nbytes:
         return None
-    if data.type_name not in _ELEMENT or not all(_constant_size(t) for t in op.inputs[1:]):
-        return None
-    return reader(op, data, result)
+    return reader(op, data, result) if data.type_name in _ELEMENT else None
 
 
 def in_rows(op: Op) -> bool:
@@ -160,10 +161,6 @@ def picked_stride(op: Op) -> tuple[int, int] | None:
     data, (result,) = op.operands()[0], op.outputs
     copies = data.type_name in ("int8", "int16") and same_values(data, result)
     return window.stride if copies else None
-
-
-def _constant_size(tensor: Tensor | None) -> bool:
-    return tensor is None or tensor.is_constant
 
 
 def _convolution(op: Op, data: Tensor, result: Tensor) -> Window | None:

@@ -76,7 +76,7 @@ from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
 from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.transforms.resize_repeats import with_repeats_resized
+from tflm_planner.transforms.normalize import as_tflm_runs_it
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Equality, Tolerance, Verdict, judge_equality
 from tflm_planner.verification.declare import declared_anew
@@ -179,7 +179,7 @@ def _plan(
     declared = declared_anew(original)
     model = read_model(declared.data)
     kernels = options.memory.kernels
-    before = inspect_model(with_repeats_resized(model), kernels)
+    before = inspect_model(as_tflm_runs_it(model), kernels)
     reference, dropped = without_wrong_plan(declared.data, model, kernels)
     prover = Prover(reference, options.verify, kernels, on_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
@@ -191,7 +191,7 @@ def _plan(
     name = name_of(source)
     ladder_parts = LadderParts(
         data=reference,
-        model=with_repeats_resized(read_model(reference)),
+        model=as_tflm_runs_it(read_model(reference)),
         stock=before.arena,
         options=options,
         planned=result.file,

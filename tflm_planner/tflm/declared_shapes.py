@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from tflm_planner.model.check_operators import fault_of
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.roles import RESHAPES
 
 _ADVICE = (
     "the model was converted with a free batch. TFLM takes shapes as they are declared, and would "
@@ -54,6 +55,8 @@ def misdeclaration(ops: Iterable[Op]) -> str | None:
 
 def _elements_of_result(op: Op) -> int | None:
     """Number of elements of the result that the operator makes; None if that is not known."""
+    if op.kind in RESHAPES and op.inputs and op.inputs[0] is not None:
+        return op.inputs[0].elements
     if len(op.inputs) < 3 or None in op.inputs:
         return None
     data, _, edges = op.operands()[:3]

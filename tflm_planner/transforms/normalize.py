@@ -8,7 +8,8 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     computed     operators on shapes, which never change on TFLM (`fold_shapes`)
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads,
                  and kinds of which no operator is left
-    rewritten    TILE, which TFLM lacks (`resize_repeats`)
+    rewritten    what TFLM has no kernel for: TILE (`resize_repeats`), and weights of float16
+                 (`widen_halves`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`); and chains of operators that move
@@ -22,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import (
     drop_buffers,
     drop_codes,
@@ -44,6 +46,7 @@ from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.merge_moves import merge_moves
 from tflm_planner.transforms.resize_repeats import resize_repeats
+from tflm_planner.transforms.widen_halves import widen_halves
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Normalize:
             *_drop_tensors(model),
             *_keep_inside(model),
             *fold_shapes(model),
+            *widen_halves(model),
             *_drop_dead(model),
             *fold_transposes(model),
             *collapse_transpose_axes(model),
@@ -72,6 +76,13 @@ class Normalize:
         ]
         drop_codes(model)
         return notes
+
+
+def as_tflm_runs_it(model: Model) -> Model:
+    """A copy of the model with what TFLM lacks rewritten, and nothing else; the model itself where
+    TFLM lacks nothing of the kind."""
+    runnable = clone(model)
+    return runnable if [*widen_halves(runnable), *resize_repeats(runnable)] else model
 
 
 class CleanedUp(NamedTuple):

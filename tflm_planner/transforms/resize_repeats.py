@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from tflm_planner.model.clone import clone
 from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
@@ -58,15 +57,6 @@ def resize_repeats(model: Model) -> list[str]:
         f"{count} TILE, for which TFLM has no kernel, written as RESIZE_NEAREST_NEIGHBOR, which "
         "the firmware must register; so it is counted before, too"
     ]
-
-
-def with_repeats_resized(model: Model) -> Model:
-    """The model as TFLM could run it: a copy without TILE, where that can be; else the same."""
-    if not any(op.kind == "TILE" for op in model.ops()):
-        return model
-    runnable = clone(model)
-    resize_repeats(runnable)
-    return runnable
 
 
 @dataclass(frozen=True)
