@@ -20,8 +20,9 @@ from tflm_planner.jobs.batch_types import BatchRow, batch_to_json
 from tflm_planner.report.page import Column, PageLink, Row, Table, render
 from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.safe import safe_cell, safe_text
-from tflm_planner.report.text.words import count, shorten
+from tflm_planner.report.text.words import shorten
 from tflm_planner.support.version import __version__
+from tflm_planner.support.words import count
 
 _NAME, _LONG = 40, 160
 CSV_COLUMNS = (

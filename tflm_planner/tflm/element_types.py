@@ -155,7 +155,8 @@ def _remedy(op: Op, target: Target) -> str:
         )
     if "float16" in types:
         return (
-            "convert the model without float16 weights: with full integer quantisation, or float32"
+            "`tflm-plan IN OUT` writes weights of float16 as float32; full integer quantisation "
+            "takes a quarter of that"
         )
     if "uint8" in types:
         return (

@@ -31,6 +31,7 @@ from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.roles import RESHAPES
 from tflm_planner.ops.window import window_of
+from tflm_planner.support.words import count
 from tflm_planner.tflm.kernels import adds_pixels_alike
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 from tflm_planner.tflm.liveness import (
@@ -63,7 +64,8 @@ class Dialect:
         ]
         drop_views(model, model.main, self_copies)
         left = sorted({op.kind for op in model.main.ops if makes_views(op)})
-        notes = [f"TFLM dialect: {len(self_copies)} operators dropped, their results are views"]
+        dropped = count(len(self_copies), "operator", "operators")
+        notes = [f"TFLM dialect: {dropped} dropped, with views in place of results"]
         if left:
             notes.append(f"TFLM dialect: {', '.join(left)} are still needed, for copies")
         return notes
@@ -108,7 +110,8 @@ class Crop:
         if joined and self.has_reshape:
             for t in dict.fromkeys(joined):
                 reshape_output(model, model.main, t)
-        return [f"TFLM dialect: {rows} rows that nobody reads are not computed"] if rows else []
+        unread = count(rows, "row", "rows")
+        return [f"TFLM dialect: not computed: {unread} that nobody reads"] if rows else []
 
 
 def copies_onto_itself(op: Op, offsets: Mapping[Tensor, int]) -> bool:

@@ -20,6 +20,7 @@ from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import same_values
 from tflm_planner.ops.layout import row_product_of
 from tflm_planner.ops.roles import RESHAPES
+from tflm_planner.support.words import count
 
 
 def drop_identities(model: Model) -> list[str]:
@@ -31,7 +32,8 @@ def drop_identities(model: Model) -> list[str]:
     if not dropped:
         return []
     kinds = ", ".join(dict.fromkeys(dropped))
-    return [f"dropped {len(dropped)} operators without effect ({kinds})"]
+    operators = count(len(dropped), "operator", "operators")
+    return [f"dropped {operators} without effect ({kinds})"]
 
 
 def _drop_from(model: Model, graph: Graph) -> list[Op]:

@@ -18,6 +18,7 @@ from tflm_planner.model.constants import integers
 from tflm_planner.model.edit import make_constants
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.support.deferred import defer
+from tflm_planner.support.words import count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,10 +38,11 @@ _NO_ACTIVATION = 0
 
 def fold_shapes(model: Model) -> list[str]:
     """Replace known results by constants; returns a note if there were any."""
-    count = sum(_fold_graph(model, graph) for graph in model.graphs)
-    if not count:
+    folded = sum(_fold_graph(model, graph) for graph in model.graphs)
+    if not folded:
         return []
-    return [f"computed ahead {count} operators on shapes, which never change on TFLM"]
+    operators = count(folded, "operator", "operators")
+    return [f"computed ahead {operators} on shapes, which never change on TFLM"]
 
 
 def _fold_graph(model: Model, graph: Graph) -> int:

@@ -18,6 +18,7 @@ from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import drop_views, resize, set_option
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import same_values
+from tflm_planner.support.words import count
 
 _SIDES = ((0, "adj_x", False), (1, "adj_y", True))
 """(operand, its flag, the value of the flag with which no copy is needed)."""
@@ -25,13 +26,14 @@ _SIDES = ((0, "adj_x", False), (1, "adj_y", True))
 
 def fold_transposes(model: Model) -> list[str]:
     """Make the operands in the right layout where that is possible; a note if there were any."""
-    count = 0
+    folded = 0
     for graph in model.graphs:
         for op in [op for op in graph.ops if op.kind == "BATCH_MATMUL" and len(op.inputs) == 2]:
-            count += sum(_fold_operand(model, graph, op, *side) for side in _SIDES)
-    if not count:
+            folded += sum(_fold_operand(model, graph, op, *side) for side in _SIDES)
+    if not folded:
         return []
-    return [f"{count} operands of BATCH_MATMUL are made transposed: TFLM keeps no copies"]
+    operands = count(folded, "operand", "operands")
+    return [f"{operands} of BATCH_MATMUL made transposed: TFLM keeps no copies"]
 
 
 def _fold_operand(model: Model, graph: Graph, op: Op, side: int, flag: str, best: bool) -> bool:

@@ -30,6 +30,7 @@ from tflm_planner.ops.axis_rules import Range, Same, Slide
 from tflm_planner.ops.roles import PADS
 from tflm_planner.ops.window import COLUMNS, ROWS, picked_stride, reads_one_pixel, window_of
 from tflm_planner.support.deferred import defer
+from tflm_planner.support.words import count
 from tflm_planner.transforms.fold_transpose import is_private
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ class _Along:
 
 def merge_moves(model: Model) -> list[str]:
     """Merge all chains of all graphs; returns a note if there were any."""
-    count = 0
+    merged = 0
     for graph in model.graphs:
         for op in list(graph.ops):
-            count += op in graph.ops and _merge(model, graph, op)
-    return [f"merged {count} chains of operators that move elements"] if count else []
+            merged += op in graph.ops and _merge(model, graph, op)
+    chains = count(merged, "chain", "chains")
+    return [f"merged {chains} of operators that move elements"] if merged else []
 
 
 @dataclass(frozen=True)

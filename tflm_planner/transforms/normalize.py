@@ -37,6 +37,7 @@ from tflm_planner.model.edit import (
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.reachability import entry_graphs, reachable
 from tflm_planner.ops import has_side_effects
+from tflm_planner.support.words import count
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
@@ -123,7 +124,8 @@ def _drop_tensors(model: Model) -> list[str]:
         ]
         drop_tensors(graph, orphans)
         if orphans:
-            notes.append(f"dropped {len(orphans)} tensors of {graph.name!r} that nothing uses")
+            tensors = count(len(orphans), "tensor", "tensors")
+            notes.append(f"dropped {tensors} of {graph.name!r} that nothing uses")
     if notes:
         needed = set(used_buffers(model)) | set(model.buffers[:1])
         drop_buffers(model, [b for b in model.buffers if b not in needed])
@@ -133,7 +135,7 @@ def _drop_tensors(model: Model) -> list[str]:
 def _drop_dead(model: Model) -> list[str]:
     """Drop operators whose results nothing reads, unless they have side effects."""
     offered = {t for s in model.signatures for _, t in s.outputs}
-    count = 0
+    dropped = 0
     for graph in model.graphs:
         needed = offered | set(graph.outputs)
         dead: list[Op] = []
@@ -144,8 +146,9 @@ def _drop_dead(model: Model) -> list[str]:
                 dead.append(op)
         if dead:
             drop_operators(model, graph, dead)
-        count += len(dead)
-    return [f"dropped {count} operators whose results nothing reads"] if count else []
+        dropped += len(dead)
+    operators = count(dropped, "operator", "operators")
+    return [f"dropped {operators} whose results nothing reads"] if dropped else []
 
 
 def _keep_inside(model: Model) -> list[str]:

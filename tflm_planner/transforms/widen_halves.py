@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tflm_planner.model.edit import make_constants
 from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.support.deferred import defer
+from tflm_planner.support.words import count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,10 +26,11 @@ else:
 
 def widen_halves(model: Model) -> list[str]:
     """Replace every DEQUANTIZE of a constant of float16; returns a note if there were any."""
-    count = sum(_widen_in(model, graph) for graph in model.graphs)
-    if not count:
+    widened = sum(_widen_in(model, graph) for graph in model.graphs)
+    if not widened:
         return []
-    return [f"{count} constants of float16 written as float32, as TFLM reads no float16"]
+    constants = count(widened, "constant", "constants")
+    return [f"{constants} of float16 written as float32, as TFLM reads no float16"]
 
 
 def _widen_in(model: Model, graph: Graph) -> int:

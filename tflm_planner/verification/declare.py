@@ -22,6 +22,7 @@ from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import ModelError
+from tflm_planner.support.words import count
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.normalize import clean_up
 from tflm_planner.verification.compare import VerifyOptions, verify, write_temporary
@@ -74,9 +75,10 @@ def declared_anew(data: bytes) -> Declared:
         return Declared(data)
     if not verdict.proved:
         return Declared(data)
+    tensors = count(len(wrong), "tensor", "tensors")
     return Declared(
         declared,
-        f"{len(wrong)} tensors declared with the shapes that they have for one image: the model "
+        f"{tensors} declared with another shape, the one that there is for one image: the model "
         "was converted with a free batch, and TFLM takes shapes as they are declared",
     )
 

@@ -14,7 +14,7 @@ from tflm_planner.report.document import RungKind
 from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.report.text.safe import safe_text
-from tflm_planner.report.text.words import count
+from tflm_planner.support.words import count
 from tflm_planner.tflm.targets import can_be_lean
 
 _HEADS = ("rung", "largest that fits", "MACs", "parameters", "arena", "file", "slower")

@@ -30,9 +30,9 @@ from tflm_planner.report.document import (
     Rung,
     SmallerFile,
 )
-from tflm_planner.report.text.words import count
 from tflm_planner.support.stopping import Stop
 from tflm_planner.support.version import __version__
+from tflm_planner.support.words import count
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verification import HostAllocation, Verdict, installed_versions

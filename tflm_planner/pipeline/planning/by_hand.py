@@ -15,8 +15,8 @@ from tflm_planner.model.check import check
 from tflm_planner.model.ir import Graph
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
-from tflm_planner.report.text.words import count
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.words import count
 from tflm_planner.tiling.tilings import Region
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import run

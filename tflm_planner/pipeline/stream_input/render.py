@@ -17,11 +17,11 @@ from tflm_planner.report.json.common import SCHEMA_VERSION
 from tflm_planner.report.text.bounds import figure, long_figure
 from tflm_planner.report.text.report import check_sentence, sentence_of_terms
 from tflm_planner.report.text.safe import cannot_run_lines, safe_text
-from tflm_planner.report.text.words import count
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import REASON_TEXTS, Reason
 from tflm_planner.support.version import __version__
+from tflm_planner.support.words import count
 from tflm_planner.tflm.arena.uncertainty import bound_of, bytes_to_reserve, may_need_more
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tflm_planner.report.text.bounds import fits_words, hedge, long_figure, meaning
 from tflm_planner.report.text.safe import safe_text
-from tflm_planner.report.text.words import count, percent
+from tflm_planner.report.text.words import percent
 from tflm_planner.support.units import human_size
+from tflm_planner.support.words import count
 from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
 from tflm_planner.tflm.arena.uncertainty import BoundKind, bytes_to_reserve
 from tflm_planner.tflm.targets import Board, Target

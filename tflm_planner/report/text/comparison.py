@@ -17,7 +17,7 @@ from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.text.bounds import sign
 from tflm_planner.report.text.fit import LABELS
 from tflm_planner.report.text.safe import safe_text
-from tflm_planner.report.text.words import count
+from tflm_planner.support.words import count
 from tflm_planner.tflm.targets import Board
 
 _GAP = "  "

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tflm_planner.report.text.bounds import figure
 from tflm_planner.report.text.report import check_sentence, sentence_of_terms
 from tflm_planner.report.text.safe import safe_text
-from tflm_planner.report.text.words import count
+from tflm_planner.support.words import count
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verification import Equality

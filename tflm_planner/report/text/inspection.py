@@ -15,7 +15,8 @@ from tflm_planner.report.text.bars import CELLS, bars
 from tflm_planner.report.text.bounds import long_figure
 from tflm_planner.report.text.report import limit_rows
 from tflm_planner.report.text.safe import cannot_run_lines, safe_text
-from tflm_planner.report.text.words import count, display_width, encodable, percent, shorten
+from tflm_planner.report.text.words import display_width, encodable, percent, shorten
+from tflm_planner.support.words import count
 
 _PEAK_TENSORS_SHOWN = 16
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tflm_planner.report.text.bounds import figure
-from tflm_planner.report.text.words import count
+from tflm_planner.support.words import count
 from tflm_planner.tflm.arena.uncertainty import BoundKind
 
 

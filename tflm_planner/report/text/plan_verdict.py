@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tflm_planner.report.text.bounds import long_figure
 from tflm_planner.report.text.safe import safe_text
-from tflm_planner.report.text.words import count
+from tflm_planner.support.words import count
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import FIRST_KNOWN

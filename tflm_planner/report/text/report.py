@@ -22,8 +22,9 @@ from tflm_planner.report.text.bounds import long_figure, meaning
 from tflm_planner.report.text.fit import ladder_rows, next_line, paste_lines, verdict_line
 from tflm_planner.report.text.pareto import front_rows
 from tflm_planner.report.text.safe import safe_text
-from tflm_planner.report.text.words import count, display_width, encodable, percent, shorten
+from tflm_planner.report.text.words import display_width, encodable, percent, shorten
 from tflm_planner.support.units import human_size
+from tflm_planner.support.words import count
 from tflm_planner.tflm.arena.uncertainty import may_need_more
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 

@@ -46,11 +46,6 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole if whole else 0.0:.1f} %"
 
 
-def count(number: int, one: str, many: str) -> str:
-    """`number` with its noun in singular or plural."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
 def encodable(text: str, encoding: str) -> str:
     """`text` with characters that `encoding` cannot represent written as backslash escapes."""
     try:
