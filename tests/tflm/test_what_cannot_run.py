@@ -19,6 +19,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.guidance.paste import paste_of
 from tflm_planner.report.text.arena import render_arena
 from tflm_planner.tflm.refusals import (
+    CONSTANT_OPERANDS,
     COPY_SHAPES,
     COPY_SHAPES_OF_FLOATS,
     MOST_AXES,
@@ -179,6 +180,59 @@ def test_no_more_operands_are_joined_than_fit_the_kernels_array(operands: int) -
         reasons = cannot_run(read_model(data), target)
         assert bool(reasons) is (operands > MOST_JOINED) is (measured(data, 1 << 16) is None)
         assert not reasons or "CONCATENATION of 11 operands" in reasons[0]
+
+
+def computed(kind: str, which: int | None) -> bytes:
+    """An operator on (1, 2, 2, 4) floats, one of whose operands comes from outside; None: all are
+    constants."""
+    net = Net()
+    graph = net.graph()
+    shape: tuple[int, ...] = (1, 2, 2, 4)
+    operands: list[object] = {
+        "BROADCAST_TO": ["x", [1, 2, 2, 4]], "EXPAND_DIMS": ["x", 0], "FILL": [[1, 4], "v"],
+        "PAD": ["x", [[0, 0]] * 4], "PADV2": ["x", [[0, 0]] * 4, "v"],
+        "RESIZE_BILINEAR": ["x", [2, 2]], "RESIZE_NEAREST_NEIGHBOR": ["x", [2, 2]],
+        "SPLIT": [3, "x"], "SPLIT_V": ["x", [4], 3],
+        "STRIDED_SLICE": ["x", [0] * 4, [1, 2, 2, 4], [1] * 4], "TRANSPOSE": ["x", [0, 1, 2, 3]],
+    }[kind]  # fmt: skip
+    inputs: list[int] = []
+    for number, operand in enumerate(operands):
+        if operand == "x":
+            inputs.append(graph.input("x", shape, "float32"))
+        elif operand == "v":
+            inputs.append(graph.constant("v", np.float32(1), "float32"))
+            graph.table.tensors[inputs[-1]].shape = []
+        elif number == which:
+            inputs.append(graph.input("numbers", np.shape(operand), "int32"))
+        else:
+            inputs.append(graph.constant(f"c{number}", np.array(operand), "int32"))
+            graph.table.tensors[inputs[-1]].shape = list(np.shape(operand))
+    if kind == "FILL" and which is None:
+        graph.input("unread", (1,), "float32")
+    out = {"EXPAND_DIMS": (1, *shape), "FILL": (1, 4)}.get(kind, shape)
+    y = graph.tensor("y", out, "float32")
+    options = {
+        "RESIZE_BILINEAR": "ResizeBilinearOptions", "STRIDED_SLICE": "StridedSliceOptions",
+        "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
+    }  # fmt: skip
+    fields = {"SPLIT": {"numSplits": 1}, "SPLIT_V": {"numSplits": 1}}.get(kind, {})
+    names = {"SPLIT": "SplitOptions", "SPLIT_V": "SplitVOptions", **options}
+    graph.op(kind, inputs, [y], names.get(kind), **fields)
+    graph.outputs(y)
+    return net.finish()
+
+
+@needs_tflm
+@pytest.mark.parametrize(
+    ("kind", "which"), [(k, i) for k, places in CONSTANT_OPERANDS.items() for i in (None, *places)]
+)
+def test_numbers_that_kernels_read_at_prepare_must_be_constants(
+    kind: str, which: int | None
+) -> None:
+    data = computed(kind, which)
+    reasons = cannot_run(read_model(data), BOARD)
+    assert bool(reasons) is (which is not None) is (measured(data, 1 << 16) is None)
+    assert not reasons or f"{kind} of numbers that are computed" in reasons[0]
 
 
 def sliced(*shape: int) -> bytes:

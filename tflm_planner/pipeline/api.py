@@ -335,7 +335,7 @@ def compare(
     """What a model needs on each target for each kind of plan in `columns`. Nothing is written, and
     plans are not run. Ctrl-C, or another thread with `stop`, ends the searches, and the result says
     so."""
-    data = load(source)
+    data = declared_anew(load(source)).data
     with _search(stop or Stop()) as stop:
         search = CellSearch(tuple(columns), stop, on_progress, workers)
         return compare_boards.compare(data, name_of(source), targets, search)

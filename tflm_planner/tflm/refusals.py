@@ -4,6 +4,7 @@
     number of axes    STRIDED_SLICE of five axes      its Prepare fails
                       RELU of seven axes              its kernel writes behind an array of six
     operands          CONCATENATION of eleven         its Prepare fails
+                      FILL of a computed shape        its Prepare fails
     empty results     SPLIT_V into 0 rows and 5       taken for tensors of unknown size
     scales            SOFTMAX of a scale of 1e-8      its Prepare aborts (`scales`)
     variables         READ_VARIABLE without a value   it copies nothing, and leaves rubbish
@@ -23,6 +24,7 @@ from tflm_planner.tflm.element_types import refusal
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import has_entry
 from tflm_planner.tflm.kernels.scratch import scratch_requests
+from tflm_planner.tflm.remedies import FREE_BATCH, counts_a_shape
 from tflm_planner.tflm.scales import refusal_of_scales
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can
@@ -63,6 +65,15 @@ COPY_SHAPES_OF_FLOATS = frozenset(("LOGISTIC", "QUANTIZE"))
 MOST_JOINED = 10
 """Operands of CONCATENATION above which its Prepare fails, constants and repeated ones included
 (`kMaxInputNum`, concatenation.cc:31 of tflite-micro 90b983c, unchanged since 2021)."""
+CONSTANT_OPERANDS = {
+    "BROADCAST_TO": (1,), "EXPAND_DIMS": (1,), "FILL": (0,), "PAD": (1,), "PADV2": (1,),
+    "RESIZE_BILINEAR": (1,), "RESIZE_NEAREST_NEIGHBOR": (1,), "SPLIT": (0,), "SPLIT_V": (2,),
+    "STRIDED_SLICE": (1, 2, 3), "TRANSPOSE": (1,),
+}  # fmt: skip
+"""Kinds -> operands that must be constants: Prepare fails otherwise ("Non-constant >...< tensor is
+not supported"). TFLM of January 2023 asks for the constant in some of these kernels only, and in
+the others reads at Prepare what is not there yet. Source: `IsConstantTensor` in
+tensorflow/lite/micro/kernels of tflite-micro 90b983c and 172aa57."""
 _WRITE_THEIR_SHAPES = frozenset((
     "BATCH_MATMUL", "DEPTH_TO_SPACE", "EMBEDDING_LOOKUP", "GATHER", "GATHER_ND", "L2_POOL_2D",
     "RESHAPE", "SPACE_TO_DEPTH"
@@ -74,6 +85,10 @@ _FEWER_AXES = (
     "application"
 )
 _FEWER_OPERANDS = "join some of them first, by a CONCATENATION of their own"
+_COMPUTED_AHEAD = (
+    "TFLM's kernel takes constants there; `tflm-plan IN OUT` computes ahead what follows from "
+    "shapes alone"
+)
 _NOT_EMPTY = (
     "TFLM takes an empty tensor for one of unknown size, and refuses it; build the model without it"
 )
@@ -112,6 +127,7 @@ def refused_operators(
             refusal(op, target),
             _of_axes(op, target),
             _of_joined(op),
+            _of_computed(op),
             _of_empty_result(op, target),
             refusal_of_scales(op),
             variables.refusal(op),
@@ -156,6 +172,16 @@ def _of_joined(op: Op) -> str | None:
         f"CONCATENATION of {len(op.inputs)} operands: TFLM's kernel takes {MOST_JOINED} at most; "
         f"{_FEWER_OPERANDS}"
     )
+
+
+def _of_computed(op: Op) -> str | None:
+    """The reason why an operand that an operator computes is refused; None if none is."""
+    operands = [op.inputs[i] for i in CONSTANT_OPERANDS.get(op.kind, ()) if i < len(op.inputs)]
+    computed = next((t for t in operands if t is not None and not t.is_constant), None)
+    if computed is None:
+        return None
+    more = f"; {FREE_BATCH}" if counts_a_shape(op) else ""
+    return f"{op.kind} of numbers that are computed: {_COMPUTED_AHEAD}{more}"
 
 
 def _of_empty_result(op: Op, target: Target) -> str | None:

@@ -17,7 +17,6 @@ from tflm_planner.pipeline.comparison.cell_search import CellSearch
 from tflm_planner.pipeline.inspection.arenas import arena_in
 from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
-from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import Target, kernel_twin
 
 AS_IS: tuple[RungKind, ...] = ("stock",)
@@ -52,11 +51,12 @@ def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
     stock = Cell.of("stock", arena, len(data))
     if search.columns == AS_IS:
         return (stock,)
-    if cannot_run(model, target):
+    # these import the searches, and numpy
+    from tflm_planner.pipeline.comparison.planned_cells import PlannedCells
+    from tflm_planner.pipeline.planning.versions import may_run
+
+    if not may_run(model, target):
         return tuple(replace(stock, kind=kind) for kind in search.columns)
-    from tflm_planner.pipeline.comparison.planned_cells import (
-        PlannedCells,  # it imports the searches, and numpy
-    )
 
     cells = [stock, *PlannedCells(data, target, search).cells()]
     by_kind = {cell.kind: cell for cell in cells}

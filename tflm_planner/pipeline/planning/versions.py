@@ -32,17 +32,20 @@ def refuse_plan(model: Model, target: Target) -> None:
 def refuse_unrunnable(model: Model, target: Target, way_out: str) -> None:
     """Raise ModelError if the target's TFLM does not run the model, cleaned up or not. `way_out`:
     what the message says the user can do all the same."""
-    reasons = cannot_run(model, target)
-    if reasons and not _runs_when_clean(model, target):
+    reasons = [] if may_run(model, target) else cannot_run(model, target)
+    if reasons:
         more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
         raise ModelError(
             f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; {way_out}"
         )
 
 
-def _runs_when_clean(model: Model, target: Target) -> bool:
-    """Whether the target's TFLM runs the model once it is cleaned up, as far as is known: axes of a
-    transposition may then be merged, for example, and arithmetic on shapes is gone."""
+def may_run(model: Model, target: Target) -> bool:
+    """Whether nothing is known that keeps the target's TFLM from running the model as it is, or
+    once it is cleaned up: axes of a transposition may then be merged, for example, and arithmetic
+    on shapes is gone."""
+    if not cannot_run(model, target):
+        return True
     cleaned = clone(model)
     run(cleaned, Normalize())
     return not cannot_run(cleaned, target)
