@@ -26,7 +26,7 @@ from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.field import LANES, Residues
 from tflm_planner.ops.terms.parameters import is_float, quantisation
 from tflm_planner.ops.terms.sums import channel_keys, factors
-from tflm_planner.ops.terms.values import Values, constant
+from tflm_planner.ops.terms.values import Values
 from tflm_planner.ops.window import Window, picked_stride, sliding_window
 
 _MOST_BYTES = 1 << 22
@@ -261,7 +261,7 @@ def transposed_convolution(call: OpCall) -> list[Values] | None:
     image = call.centred_elements(2)
     weights = factors(call, 1, 3)
     _, batch, height, width, _ = image.shape
-    count, *kernel, inner = constant(call.tensor(1)).shape
+    count, *kernel, inner = call.values(1).shape
     strides = call.op.options.stride
     room = [(n - 1) * s + k for n, s, k in zip((height, width), strides, kernel, strict=True)]
     sums = np.zeros((LANES, batch, *room, count), np.int64)
