@@ -5,6 +5,7 @@
                       RELU of seven axes              its kernel writes behind an array of six
     operands          CONCATENATION of eleven         its Prepare fails
                       FILL of a computed shape        its Prepare fails
+    padding           SPACE_TO_BATCH_ND that pads     it pads with what lies in memory
     empty results     SPLIT_V into 0 rows and 5       taken for tensors of unknown size
     scales            SOFTMAX of a scale of 1e-8      its Prepare aborts (`scales`)
     variables         READ_VARIABLE without a value   it copies nothing, and leaves rubbish
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.reachability import reachable
 from tflm_planner.tflm.element_types import refusal
@@ -89,6 +91,11 @@ _COMPUTED_AHEAD = (
     "TFLM's kernel takes constants there; `tflm-plan IN OUT` computes ahead what follows from "
     "shapes alone"
 )
+_PADDED_PARTS = (
+    "SPACE_TO_BATCH_ND that pads: TFLM's kernel pads with what lies in memory (nobody writes its "
+    "output_offset, space_to_batch_nd.cc); `tflm-plan IN OUT` writes a dilated convolution, or a "
+    "PAD before it"
+)
 _NOT_EMPTY = (
     "TFLM takes an empty tensor for one of unknown size, and refuses it; build the model without it"
 )
@@ -128,6 +135,7 @@ def refused_operators(
             _of_axes(op, target),
             _of_joined(op),
             _of_computed(op),
+            _of_padded_parts(op),
             _of_empty_result(op, target),
             refusal_of_scales(op),
             variables.refusal(op),
@@ -182,6 +190,13 @@ def _of_computed(op: Op) -> str | None:
         return None
     more = f"; {FREE_BATCH}" if counts_a_shape(op) else ""
     return f"{op.kind} of numbers that are computed: {_COMPUTED_AHEAD}{more}"
+
+
+def _of_padded_parts(op: Op) -> str | None:
+    """The reason why a SPACE_TO_BATCH_ND computes garbage; None if it pads nothing."""
+    if op.kind != "SPACE_TO_BATCH_ND" or len(op.inputs) < 3:
+        return None
+    return _PADDED_PARTS if any(integers(op.inputs[2]) or ()) else None
 
 
 def _of_empty_result(op: Op, target: Target) -> str | None:

@@ -8,8 +8,8 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     computed     operators on shapes, which never change on TFLM (`fold_shapes`)
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads,
                  and kinds of which no operator is left
-    rewritten    what TFLM has no kernel for: TILE (`resize_repeats`), and weights of float16
-                 (`widen_halves`)
+    rewritten    what TFLM has no kernel for, or computes wrongly: TILE (`resize_repeats`), weights
+                 of float16 (`widen_halves`), convolutions of parts of images (`fold_dilation`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`); and chains of operators that move
@@ -43,6 +43,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.compiled_models import refuse_compiled
 from tflm_planner.transforms.drop_identities import drop_identities
+from tflm_planner.transforms.fold_dilation import fold_dilations
 from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.merge_moves import merge_moves
@@ -69,6 +70,7 @@ class Normalize:
             *fold_shapes(model),
             *widen_halves(model),
             *_drop_dead(model),
+            *fold_dilations(model),
             *fold_transposes(model),
             *collapse_transpose_axes(model),
             *drop_identities(model),
@@ -83,7 +85,8 @@ def as_tflm_runs_it(model: Model) -> Model:
     """A copy of the model with what TFLM lacks rewritten, and nothing else; the model itself where
     TFLM lacks nothing of the kind."""
     runnable = clone(model)
-    return runnable if [*widen_halves(runnable), *resize_repeats(runnable)] else model
+    rewritten = *widen_halves(runnable), *fold_dilations(runnable), *resize_repeats(runnable)
+    return runnable if rewritten else model
 
 
 class CleanedUp(NamedTuple):

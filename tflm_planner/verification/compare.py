@@ -29,7 +29,7 @@ from tflm_planner.verification.session import (
     RuntimeTimeoutError,
     Session,
 )
-from tflm_planner.verification.stand_ins import as_registered, cleaned_up
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up, first_choice
 from tflm_planner.verification.tolerance import Differences, Tolerance
 from tflm_planner.verification.verdict import (
     CANNOT_RUN,
@@ -113,20 +113,24 @@ def verify(
     arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
         runs = _Runs(stack, original, models, options)
-        pairs = {name: runs.start(name, original, result) for name in asked if name not in left_out}
+        given = {
+            name: first_choice(name, original, models[0]) for name in asked if name not in left_out
+        }
+        pairs = {name: runs.start(name, file, result) for name, file in given.items()}
         for name in asked:
             if name in left_out:
                 checks.append(left_out[name])
                 continue
             on_progress(f"comparing on {name}")
-            check, measured = pairs[name].compare(), pairs[name].arenas
-            if name == "TFLM" and check.status == CANNOT_RUN:
-                cleaned = cleaned_up(original)
-                if cleaned is not None:
-                    pair = runs.start(name, cleaned, result)
-                    check, measured = pair.compare(), [None, pair.arenas[1]]
+            pair, check = pairs[name], pairs[name].compare()
+            if name == "TFLM" and check.status == CANNOT_RUN and given[name] is original:
+                given[name] = cleaned_up(original) or original
+                if given[name] is not original:
+                    pair = runs.start(name, given[name], result)
+                    check = pair.compare()
             checks.append(check)
-            arenas = measured if name == "TFLM" else arenas
+            if name == "TFLM":
+                arenas = [pair.arenas[0] if given[name] is original else None, pair.arenas[1]]
     return Verdict(tuple(checks), *arenas)
 
 

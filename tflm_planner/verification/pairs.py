@@ -26,7 +26,7 @@ from tflm_planner.verification.compare import (
 from tflm_planner.verification.inputs import dtype_of
 from tflm_planner.verification.locate import Place
 from tflm_planner.verification.session import RUNTIME_IMPORTS, Child
-from tflm_planner.verification.stand_ins import as_registered, cleaned_up
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up, first_choice
 from tflm_planner.verification.verdict import CANNOT_RUN, NOT_AVAILABLE, RuntimeCheck, Verdict
 from tflm_planner.verification.workload import answer_limit, roomy_arena
 
@@ -80,8 +80,9 @@ def verify_pair(
                 checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, "not installed here"))
                 continue
             on_progress(f"comparing on {name}")
-            check = compare(name, original)
-            if name == "TFLM" and check.status == CANNOT_RUN:
+            given = first_choice(name, original, model)
+            check = compare(name, given)
+            if name == "TFLM" and check.status == CANNOT_RUN and given is original:
                 cleaned = cleaned_up(original)
                 check = check if cleaned is None else compare(name, cleaned)
             checks.append(check)

@@ -20,7 +20,7 @@ from tflm_planner.verification.compare import (
 )  # fmt: skip
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.session import RuntimeFailureError, RuntimeTimeoutError, Session
-from tflm_planner.verification.stand_ins import as_registered, cleaned_up
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up, first_choice
 from tflm_planner.verification.workload import answer_limit, roomy_arena, why_unfit
 
 
@@ -66,7 +66,7 @@ def why_unable(data: bytes, runtime: str, options: VerifyOptions | None = None) 
     untried = why_untried(model, runtime, options)
     if untried is not None:
         return untried
-    why = _why_it_fails(data, model, runtime, options)
+    why = _why_it_fails(first_choice(runtime, data, model), model, runtime, options)
     cleaned = cleaned_up(data) if why is not None and runtime == "TFLM" else None
     if cleaned is None or _why_it_fails(cleaned, model, runtime, options) is not None:
         return why

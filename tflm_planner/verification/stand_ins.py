@@ -18,10 +18,13 @@ from tflm_planner.model.edit import limit_versions
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.refusals import cannot_run
+from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.transforms.normalize import clean_up
 from tflm_planner.verification.terms import prove_by_terms
 from tflm_planner.verification.verdict import EQUAL
 
+_HOST = load_target(HOST_RUNTIME)
 _REGISTERED = {"TILE": 2}
 """Kinds -> the last version that LiteRT's reference kernels are registered for."""
 
@@ -33,6 +36,14 @@ def as_registered(runtime: str, data: bytes, model: Model) -> bytes:
     changed = read_model(data, dialect=True)
     limit_versions(changed, _REGISTERED)
     return write_model(changed)
+
+
+def first_choice(runtime: str, data: bytes, model: Model) -> bytes:
+    """The file that a runtime is first given for an original: on TFLM cleaned up where it is known
+    not to run the model, or to compute garbage."""
+    is_refused = runtime == "TFLM" and cannot_run(model, _HOST)
+    cleaned = cleaned_up(data) if is_refused else None
+    return data if cleaned is None else cleaned
 
 
 @lru_cache(maxsize=4)  # an original is asked for some times; its terms take a second

@@ -215,12 +215,40 @@ def reshape(rng: np.random.Generator) -> Move:
     return Move("RESHAPE", [shape, says], [made], "ReshapeOptions", {"newShape": list(made)})
 
 
+def tile(rng: np.random.Generator) -> Move:
+    shape = some_shape(rng)
+    often = rng.integers(1, 4, len(shape))
+    made = tuple(int(n * m) for n, m in zip(shape, often, strict=True))
+    return Move("TILE", [shape, often], [made], "TileOptions")
+
+
+def blocks(rng: np.random.Generator) -> tuple[Shape, Shape, np.ndarray, np.ndarray]:
+    """Images, the parts that SPACE_TO_BATCH_ND makes of them, its block and its edges."""
+    images, channels, spatial = (int(n) for n in rng.integers(1, 3, 3))
+    block, edges = rng.integers(1, 4, spatial), rng.integers(0, 3, (spatial, 2))
+    parts = rng.integers(1, 4, spatial) + (edges.sum(1) + block - 1) // block
+    sizes = [int(n) for n in parts * block - edges.sum(1)]
+    smaller = (int(images * block.prod()), *(int(n) for n in parts), channels)
+    return (images, *sizes, channels), smaller, block, edges
+
+
+def space_to_batch(rng: np.random.Generator) -> Move:
+    whole, parts, block, edges = blocks(rng)
+    return Move("SPACE_TO_BATCH_ND", [whole, block, edges], [parts], "SpaceToBatchNDOptions")
+
+
+def batch_to_space(rng: np.random.Generator) -> Move:
+    whole, parts, block, edges = blocks(rng)
+    return Move("BATCH_TO_SPACE_ND", [parts, block, edges], [whole], "BatchToSpaceNDOptions")
+
+
 MOVES: dict[str, Callable[[np.random.Generator], Move]] = {
     "SLICE": slice_, "STRIDED_SLICE": strided_slice, "TRANSPOSE": transpose,
     "CONCATENATION": concatenation, "PACK": pack, "UNPACK": unpack, "SPLIT": split,
     "SPLIT_V": split_v, "PAD": pad, "PADV2": pad_with, "GATHER": gather,
     "DYNAMIC_UPDATE_SLICE": update, "BROADCAST_TO": broadcast, "REVERSE_V2": reverse,
-    "MIRROR_PAD": mirror, "RESHAPE": reshape,
+    "MIRROR_PAD": mirror, "RESHAPE": reshape, "TILE": tile,
+    "SPACE_TO_BATCH_ND": space_to_batch, "BATCH_TO_SPACE_ND": batch_to_space,
 }  # fmt: skip
 
 

@@ -157,22 +157,80 @@ def _pad(call: OpCall) -> list[Values] | None:
     data = call.values(0)
     if pads is None or len(pads) != 2 * len(data.shape) or min(pads, default=0) < 0:
         return None
-    zero = Values(np.array([call.result.zero], DTYPES[call.result.type_name]), True)
-    fill = call.values(2) if call.has(2) else zero
-    if fill.size != 1:
+    fill = call.values(2) if call.has(2) else None
+    if fill is not None and fill.size != 1:
         return None
     pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
-    call.check_declared([low + n + high for (low, high), n in zip(pairs, data.shape, strict=True)])
+    padded = _surround(call, data, pairs, fill)
+    call.check_declared(padded.shape)
+    return [padded]
+
+
+def _surround(
+    call: OpCall, data: Values, pairs: list[tuple[int, int]], fill: Values | None = None
+) -> Values:
+    """Values with others before and behind along each axis. fill: of which one; None: the zero
+    point of the result."""
+    if fill is None:
+        fill = Values(np.array([call.result.zero], DTYPES[call.result.type_name]), True)
+    shape = tuple(low + n + high for (low, high), n in zip(pairs, data.shape, strict=True))
     inside = tuple(slice(low, low + n) for (low, _), n in zip(pairs, data.shape, strict=True))
     if data.known and fill.known:
-        padded = np.full(call.shape, fill.data.reshape(()), data.data.dtype)
+        padded = np.full(shape, fill.data.reshape(()), data.data.dtype)
         padded[inside] = data.data
-        return [Values(padded, True)]
-    value = call.symbols.elements(fill).reshape(LANES, *(1 for _ in pairs))
-    elements = np.empty((LANES, *call.shape), np.uint32)
-    elements[...] = value
+        return Values(padded, True)
+    elements = np.empty((LANES, *shape), np.uint32)
+    elements[...] = call.symbols.elements(fill).reshape(LANES, *(1 for _ in pairs))
     elements[(slice(None), *inside)] = call.symbols.elements(data)
-    return [Values(elements, False)]
+    return Values(elements, False)
+
+
+def _space_to_batch(call: OpCall) -> list[Values] | None:
+    """SPACE_TO_BATCH_ND: every `block`-th row and column, padded by the zero point, is an image of
+    its own; shifts in rows come before those in columns, and images are innermost."""
+    block, edges, data = _numbers(call, 1), _numbers(call, 2), call.values(0)
+    if block is None or edges is None or len(edges) != 2 * len(block):
+        return None
+    spatial, rest = len(block), len(data.shape) - 1 - len(block)
+    pairs = [(0, 0), *zip(edges[::2], edges[1::2], strict=True), *[(0, 0)] * rest]
+    if rest < 0 or min(map(min, pairs)) < 0 or min(block) < 1:
+        return None
+    padded = _surround(call, data, pairs)
+    images, sizes = padded.shape[0], padded.shape[1 : 1 + spatial]
+    inner = padded.shape[1 + spatial :]
+    if any(n % b for n, b in zip(sizes, block, strict=True)):
+        return None
+    apart = [n for size, b in zip(sizes, block, strict=True) for n in (size // b, b)]
+    order = [
+        *range(2, 2 + 2 * spatial, 2), 0, *range(1, 1 + 2 * spatial, 2),
+        *range(1 + 2 * spatial, 1 + 2 * spatial + rest),
+    ]  # fmt: skip
+    parts = padded.reshape((images, *apart, *inner)).move(lambda a: np.transpose(a, order))
+    smaller = [size // b for size, b in zip(sizes, block, strict=True)]
+    call.check_declared([images * math.prod(block), *smaller, *inner])
+    return [parts.reshape(call.shape)]
+
+
+def _batch_to_space(call: OpCall) -> list[Values] | None:
+    """BATCH_TO_SPACE_ND: the inverse, cropped."""
+    block, edges, data = _numbers(call, 1), _numbers(call, 2), call.values(0)
+    if block is None or edges is None or len(edges) != 2 * len(block):
+        return None
+    spatial, rest = len(block), len(data.shape) - 1 - len(block)
+    if rest < 0 or min(edges) < 0 or min(block) < 1 or data.shape[0] % math.prod(block):
+        return None
+    images, sizes = data.shape[0] // math.prod(block), data.shape[1 : 1 + spatial]
+    inner = data.shape[1 + spatial :]
+    order = [
+        spatial, *(n for axis in range(spatial) for n in (spatial + 1 + axis, axis)),
+        *range(1 + 2 * spatial, 1 + 2 * spatial + rest),
+    ]  # fmt: skip
+    whole = data.reshape((*block, images, *sizes, *inner)).move(lambda a: np.transpose(a, order))
+    joined = whole.reshape((images, *(n * b for n, b in zip(sizes, block, strict=True)), *inner))
+    ends = zip(joined.shape[1 : 1 + spatial], edges[::2], edges[1::2], strict=True)
+    part = joined.at((slice(None), *(slice(low, size - high) for size, low, high in ends)))
+    call.check_declared(part.shape)
+    return [part]
 
 
 def _gather(call: OpCall) -> list[Values] | None:
@@ -257,7 +315,7 @@ RULES = {
     "CONCATENATION": _join, "PACK": _pack, "UNPACK": _unpack,
     **dict.fromkeys(SPLITS, _split), "PAD": _pad, "PADV2": _pad,
     "GATHER": _gather, "DYNAMIC_UPDATE_SLICE": _update_slice, "BROADCAST_TO": _broadcast,
-    "TILE": _tile,
+    "TILE": _tile, "SPACE_TO_BATCH_ND": _space_to_batch, "BATCH_TO_SPACE_ND": _batch_to_space,
     "SHAPE": _of_shape, "RANK": _of_shape, "FILL": _fill, "REVERSE_V2": _reverse,
     "MIRROR_PAD": _mirror,
 }  # fmt: skip
