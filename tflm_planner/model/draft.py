@@ -158,6 +158,12 @@ class Draft:
         self.ops.append(new_op)
         return new_op
 
+    def reshape(self, data: Tensor, result: Tensor) -> Op:
+        """Append a RESHAPE that makes `result` of `data`."""
+        shape = result.shape or ()
+        operands = [data, self.integers("shape", shape)]
+        return self.op("RESHAPE", operands, [result], new_shape=tuple(shape))
+
     def _code(self, kind: str) -> OpCode:
         number = schema.operator_code(kind)
         for code in (*self._model.codes, *self._codes):

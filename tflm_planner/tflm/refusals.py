@@ -117,9 +117,15 @@ whatever lay in memory if nobody told (micro_allocator.cc:140)."""
 def cannot_run(model: Model, target: Target) -> list[str]:
     """What the target's TFLM cannot run of a model: one message for each reason, with the first
     operator that has it, its number, and what to do."""
+    return [message(places, reason) for reason, places in refused_in(model, target).items()]
+
+
+def refused_in(model: Model, target: Target) -> dict[str, list[tuple[int, Op]]]:
+    """What the target's TFLM cannot run of a model: each reason with the operators that have it,
+    and their numbers."""
     called = {*reachable([model.main])}
     apart = {op for graph in model.graphs if graph not in called for op in graph.ops}
-    return refused_operators(list(model.ops()), target, apart)
+    return _refused_places(list(model.ops()), target, apart)
 
 
 def refused_operators(
@@ -127,6 +133,13 @@ def refused_operators(
 ) -> list[str]:
     """`cannot_run` for all operators of a model. apart: those in graphs that the main graph does
     not call."""
+    places = _refused_places(ops, target, apart)
+    return [message(at, reason) for reason, at in places.items()]
+
+
+def _refused_places(
+    ops: Sequence[Op], target: Target, apart: Collection[Op]
+) -> dict[str, list[tuple[int, Op]]]:
     variables = _Variables(ops)
     places_by_reason: dict[str, list[tuple[int, Op]]] = {}
     for number, op in enumerate(ops):
@@ -143,7 +156,7 @@ def refused_operators(
         )
         for reason in filter(None, reasons):
             places_by_reason.setdefault(reason, []).append((number, op))
-    return [message(places, reason) for reason, places in places_by_reason.items()]
+    return places_by_reason
 
 
 def message(places: Sequence[tuple[int, Op]], reason: str) -> str:

@@ -223,7 +223,7 @@ class _Writer:
             padding=SAME_PADDING if dilated.is_same else VALID_PADDING,
         )
         if made is not result:
-            self._reshape(made, result)
+            draft.reshape(made, result)
         draft.commit(dilated.chain)
 
     def _as_image(self, tensor: Tensor) -> tuple[int, ...]:
@@ -239,13 +239,8 @@ class _Writer:
         if data.shape == shape:
             return data
         image = self._draft.tensor(data, f"{data.name}/image", shape)
-        self._reshape(data, image)
+        self._draft.reshape(data, image)
         return image
-
-    def _reshape(self, data: Tensor, result: Tensor) -> None:
-        shape = result.shape or ()
-        operand = self._draft.integers("shape", shape)
-        self._draft.op("RESHAPE", [data, operand], [result], new_shape=tuple(shape))
 
     def _padded(self, image: Tensor) -> Tensor:
         pads = ((0, 0), *self._dilated.pads, (0, 0))

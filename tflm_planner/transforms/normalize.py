@@ -12,7 +12,8 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
                  of float16 (`widen_halves`), convolutions of parts of images (`fold_dilation`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
-                 CMSIS-NN writes every result (`collapse_axes`); and chains of operators that move
+                 CMSIS-NN writes every result (`collapse_axes`); parts of tensors of many axes
+                 (`merge_axes`); and chains of operators that move
                  elements, so that no whole image is copied of which a part is used (`merge_moves`)
 
 A rewrite that may cost memory, time or bytes of the file is a separate transform.
@@ -46,6 +47,7 @@ from tflm_planner.transforms.drop_identities import drop_identities
 from tflm_planner.transforms.fold_dilation import fold_dilations
 from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
+from tflm_planner.transforms.merge_axes import merge_sliced_axes
 from tflm_planner.transforms.merge_moves import merge_moves
 from tflm_planner.transforms.resize_repeats import resize_repeats
 from tflm_planner.transforms.widen_halves import widen_halves
@@ -73,6 +75,7 @@ class Normalize:
             *fold_dilations(model),
             *fold_transposes(model),
             *collapse_transpose_axes(model),
+            *merge_sliced_axes(model),
             *drop_identities(model),
             *resize_repeats(model),
             *(merge_moves(model) if self.merges else ()),
@@ -85,8 +88,9 @@ def as_tflm_runs_it(model: Model) -> Model:
     """A copy of the model with what TFLM lacks rewritten, and nothing else; the model itself where
     TFLM lacks nothing of the kind."""
     runnable = clone(model)
-    rewritten = *widen_halves(runnable), *fold_dilations(runnable), *resize_repeats(runnable)
-    return runnable if rewritten else model
+    rewrites = widen_halves, fold_dilations, merge_sliced_axes, resize_repeats
+    notes = [note for rewrite in rewrites for note in rewrite(runnable)]
+    return runnable if notes else model
 
 
 class CleanedUp(NamedTuple):

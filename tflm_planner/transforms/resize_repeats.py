@@ -228,15 +228,11 @@ def _replace(model: Model, graph: Graph, chain: Sequence[Op], steps: Sequence[_R
     source, result = chain[0].inputs[0], chain[-1].outputs[0]
     assert source is not None
 
-    def reshape(data: Tensor, to: Tensor) -> None:
-        shape = to.shape or ()
-        draft.op("RESHAPE", [data, draft.integers("shape", shape)], [to], new_shape=tuple(shape))
-
     current = source
     for number, step in enumerate(steps):
         if current.shape != step.image:
             image = draft.tensor(source, f"{result.name}/image{number}", step.image)
-            reshape(current, image)
+            draft.reshape(current, image)
             current = image
         is_last = step is steps[-1] and result.shape == step.result
         resized = (
@@ -249,5 +245,5 @@ def _replace(model: Model, graph: Graph, chain: Sequence[Op], steps: Sequence[_R
         )
         current = resized
     if current is not result:
-        reshape(current, result)
+        draft.reshape(current, result)
     draft.commit(chain)

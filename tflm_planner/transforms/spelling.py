@@ -205,10 +205,10 @@ class _SpellingWriter:
         assert data is not None and written.inputs[0] is not None
         drafted.clear()
         if written.inputs[0] is not data:
-            self._reshape(data, written.inputs[0])
+            self._draft.reshape(data, written.inputs[0])
         drafted.append(written)
         if written.outputs[0] is not result:
-            self._reshape(written.outputs[0], result)
+            self._draft.reshape(written.outputs[0], result)
         self._draft.commit([self._op])
 
     def _as_matrix(self, tensor: Tensor) -> Tensor:
@@ -223,8 +223,3 @@ class _SpellingWriter:
             raise SpellingRefusedError(Unspellable.PIXELS)
         shape = (self._count // pixels, 1, pixels, (tensor.shape or (0,))[-1])
         return self._draft.tensor(tensor, f"{tensor.name}/rows", shape)
-
-    def _reshape(self, data: Tensor, result: Tensor) -> None:
-        shape = result.shape or ()
-        shape_operand = self._draft.integers("shape", shape)
-        self._draft.op("RESHAPE", [data, shape_operand], [result], new_shape=tuple(shape))

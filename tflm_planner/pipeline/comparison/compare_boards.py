@@ -53,9 +53,9 @@ def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
         return (stock,)
     # these import the searches, and numpy
     from tflm_planner.pipeline.comparison.planned_cells import PlannedCells
-    from tflm_planner.pipeline.planning.versions import may_run
+    from tflm_planner.pipeline.planning.versions import reasons_against
 
-    if not may_run(model, target):
+    if reasons_against(model, target):
         return tuple(replace(stock, kind=kind) for kind in search.columns)
 
     cells = [stock, *PlannedCells(data, target, search).cells()]

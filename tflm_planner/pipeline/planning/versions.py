@@ -10,7 +10,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.tflm.kernels.operator_allocations import lacks
-from tflm_planner.tflm.refusals import cannot_run
+from tflm_planner.tflm.refusals import message, refused_in
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can, day_of, since
 from tflm_planner.transforms.base import run
@@ -32,7 +32,7 @@ def refuse_plan(model: Model, target: Target) -> None:
 def refuse_unrunnable(model: Model, target: Target, way_out: str) -> None:
     """Raise ModelError if the target's TFLM does not run the model, cleaned up or not. `way_out`:
     what the message says the user can do all the same."""
-    reasons = [] if may_run(model, target) else cannot_run(model, target)
+    reasons = reasons_against(model, target)
     if reasons:
         more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
         raise ModelError(
@@ -40,15 +40,17 @@ def refuse_unrunnable(model: Model, target: Target, way_out: str) -> None:
         )
 
 
-def may_run(model: Model, target: Target) -> bool:
-    """Whether nothing is known that keeps the target's TFLM from running the model as it is, or
-    once it is cleaned up: axes of a transposition may then be merged, for example, and arithmetic
-    on shapes is gone."""
-    if not cannot_run(model, target):
-        return True
+def reasons_against(model: Model, target: Target) -> list[str]:
+    """What keeps the target's TFLM from running the model as it is, and still does once it is
+    cleaned up, as far as is known: axes of a transposition may then be merged, for example, and
+    arithmetic on shapes is gone."""
+    places = refused_in(model, target)
+    if not places:
+        return []
     cleaned = clone(model)
     run(cleaned, Normalize())
-    return not cannot_run(cleaned, target)
+    left = refused_in(cleaned, target)
+    return [message(places.get(reason, at), reason) for reason, at in left.items()]
 
 
 def version_notes(model: Model, target: Target) -> list[str]:
