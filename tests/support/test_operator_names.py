@@ -38,6 +38,7 @@ CONVOLUTION = {
     "tflm/lean/pool.py": "its parameters in memory, byte by byte",
     "tflm/resolver_methods.py": "its resolver method, which is not spelled as the schema's name",
     "transforms/spelling.py": "it can be written in rows, or dilated",
+    "transforms/fold_dilation.py": "one of parts of an image is a dilated one of the whole",
     "transforms/subsample.py": "of 1x1 with a stride, it leaves most pixels unread",
     "transforms/merge_moves.py": "such a stride belongs to the chain before it",
     "ops/terms/windows.py": "its rule in the proof",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
+import numpy as np
 import pytest
 
 from tests.conftest import CASE_FILES, needs_tflm, shared_models
@@ -18,7 +19,7 @@ from tflm_planner.model.flatbuffer.read import learnt
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.element_types import new_refusal
-from tflm_planner.tflm.refusals import cannot_run, refused_operators
+from tflm_planner.tflm.refusals import CONSTANT_OPERANDS, cannot_run, refused_operators
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 
@@ -32,7 +33,12 @@ def operator(kind: str, *types: str) -> Op:
     operands, results = types[: types.index("->")], types[types.index("->") + 1 :]
     net = Net()
     graph = net.graph()
-    inputs = [graph.input(f"x{i}", (1, 2, 2, 4), t) for i, t in enumerate(operands)]
+    inputs = [
+        graph.constant(f"x{i}", np.zeros((1, 2, 2, 4)), t)
+        if i in CONSTANT_OPERANDS.get(kind, ())
+        else graph.input(f"x{i}", (1, 2, 2, 4), t)
+        for i, t in enumerate(operands)
+    ]
     outputs = [graph.tensor(f"y{i}", (1, 2, 2, 4), t) for i, t in enumerate(results)]
     options = next((op.options for op in TYPED if op.kind == kind), None)
     graph.op(kind, inputs, outputs, options)

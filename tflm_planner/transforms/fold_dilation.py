@@ -28,7 +28,7 @@ from tflm_planner.ops.window import Window, window_of
 from tflm_planner.support.words import count
 from tflm_planner.transforms.fold_transpose import is_private
 
-Pair = tuple[int, int]
+Sides = tuple[int, int]
 """Rows and columns, or what lies before and behind."""
 
 _CONVOLUTIONS = "CONV_2D", "DEPTHWISE_CONV_2D"
@@ -64,11 +64,11 @@ class _Dilated:
     chain: tuple[Op, ...]
     convolution: Op
     window: Window
-    block: Pair
-    pads: tuple[Pair, Pair]
+    block: Sides
+    pads: tuple[Sides, Sides]
 
     @property
-    def reach(self) -> Pair:
+    def reach(self) -> Sides:
         """How many rows and columns a dilated window reaches beyond its first."""
         rows, columns = ((k - 1) * b for k, b in zip(self.window.kernel, self.block, strict=True))
         return rows, columns
@@ -113,7 +113,7 @@ def _dilated_behind(model: Model, graph: Graph, op: Op) -> _Dilated | None:
     ):
         return None
     (convolution,) = convolutions
-    window, first, last = window_of(convolution), _Blocks.of(op), _Blocks.of(chain[-1])
+    window, first, last = window_of(convolution), _Partition.of(op), _Partition.of(chain[-1])
     if window is None or first is None or last is None or first.block != last.block:
         return None
     is_plain = window.stride == window.dilation == (1, 1) and window.pad == (0, 0)
@@ -149,15 +149,15 @@ def _adds_an_axis(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Blocks:
+class _Partition:
     """The numbers of a SPACE_TO_BATCH_ND or BATCH_TO_SPACE_ND. edges: what is padded or cropped,
     before and behind, along each axis of `block`."""
 
     block: tuple[int, ...]
-    edges: tuple[Pair, ...]
+    edges: tuple[Sides, ...]
 
     @classmethod
-    def of(cls, op: Op) -> _Blocks | None:
+    def of(cls, op: Op) -> _Partition | None:
         """Those of an operator; None if they are unknown."""
         block, edges = (integers(t) for t in op.inputs[1:3])
         if block is None or edges is None or len(edges) != 2 * len(block) or not block:
@@ -167,7 +167,7 @@ class _Blocks:
 
 
 def _with_padding(
-    chain: tuple[Op, ...], convolution: Op, window: Window, first: _Blocks, last: _Blocks
+    chain: tuple[Op, ...], convolution: Op, window: Window, first: _Partition, last: _Partition
 ) -> _Dilated | None:
     """With the padding that is left of both ends: the first result is that of the first window
     that is not cropped."""
@@ -178,7 +178,7 @@ def _with_padding(
     axes = len(sizes[0]) - 2
     if axes not in (1, 2) or len(first.block) != axes:
         return None
-    pads: list[Pair] = []
+    pads: list[Sides] = []
     where = [0, 1] if axes == 2 else [0 if window.input[1] == 1 < window.input[0] else 1]
     for axis, side in enumerate(where):
         reach = (window.kernel[side] - 1) * first.block[axis]
@@ -247,7 +247,7 @@ class _Writer:
         return _pad(self._draft, image, pads)
 
 
-def _pad(draft: Draft, data: Tensor, pads: Sequence[Pair]) -> Tensor:
+def _pad(draft: Draft, data: Tensor, pads: Sequence[Sides]) -> Tensor:
     """A tensor with this padding, and the drafted PAD that makes it."""
     shape = [n + low + high for n, (low, high) in zip(data.shape or (), pads, strict=True)]
     padded = draft.tensor(data, f"{data.name}/padded", shape)
@@ -258,7 +258,7 @@ def _pad(draft: Draft, data: Tensor, pads: Sequence[Pair]) -> Tensor:
 def _pad_apart(model: Model, graph: Graph, op: Op) -> bool:
     """Write a SPACE_TO_BATCH_ND that pads as PAD and one that does not; False if it does not pad,
     or if that is unknown."""
-    blocks, data = _Blocks.of(op), op.inputs[0]
+    blocks, data = _Partition.of(op), op.inputs[0]
     if blocks is None or data is None or not any(map(any, blocks.edges)):
         return False
     axes = len(data.shape or ())
