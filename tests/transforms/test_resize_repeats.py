@@ -150,6 +150,15 @@ def test_repeats_that_make_the_outputs_are_resized() -> None:
     check_equal(data, model)
 
 
+@needs_tflm
+def test_what_repeats_nothing_and_makes_an_output_is_no_tile_either() -> None:
+    for shape in ((1, 2, 2, 3), (2, 3), (2, 1, 2, 2, 2)):
+        data = repeated(shape, " ".join("1" * len(shape)), ends=False)
+        model = cleaned(data)
+        assert set(kinds_of(model)) < {"RESIZE_NEAREST_NEIGHBOR", "RESHAPE"}
+        check_equal(data, model)
+
+
 def test_what_another_operator_reads_in_between_stays() -> None:
     """The first result of a chain is an output, too: each TILE is resized by itself."""
     net = Net()

@@ -104,7 +104,7 @@ def _resize_in(model: Model, graph: Graph) -> int:
         chains = list(_chains(model, graph, waiting.pop(0)))
         for steps_of, chain in product((_as_one_image, _axis_by_axis), chains):
             steps = steps_of(chain)
-            if steps and _does_the_same(chain, steps):
+            if steps is not None and _does_the_same(chain, steps):
                 _replace(model, graph, chain, steps)
                 count += sum(op.kind == "TILE" for op in chain)
                 waiting = [op for op in waiting if op not in chain]
@@ -145,11 +145,11 @@ def _is_link(op: Op) -> bool:
     return len(op.outputs) == 1 and bool(op.inputs) and op.kind in {*RESHAPES, "TILE"}
 
 
-def _as_one_image(chain: Sequence[Op]) -> list[_Resizing]:
-    """A chain from one image to another as a single step; nothing if it has other ends."""
+def _as_one_image(chain: Sequence[Op]) -> list[_Resizing] | None:
+    """A chain from one image to another as a single step; None if it has other ends."""
     image, resized = _as_image(chain[0].inputs[0]), _as_image(chain[-1].outputs[0])
     if image is None or resized is None:
-        return []
+        return None
     return [_Resizing(image, resized[1] // image[1], resized[2] // image[2])]
 
 
@@ -163,14 +163,14 @@ def _as_image(tensor: Tensor | None) -> Image | None:
     return shape if len(shape) == 4 else None
 
 
-def _axis_by_axis(chain: Sequence[Op]) -> list[_Resizing]:
-    """A step for each axis along which each TILE of a chain repeats, the last axis first; nothing
-    if that is unknown. RESHAPEs between them change no order."""
+def _axis_by_axis(chain: Sequence[Op]) -> list[_Resizing] | None:
+    """A step for each axis along which each TILE of a chain repeats, the last axis first; None if
+    that is unknown. RESHAPEs between them change no order."""
     steps: list[_Resizing] = []
     for op in (op for op in chain if op.kind == "TILE"):
         shape, factors = list((op.inputs[0] and op.inputs[0].shape) or ()), _factors_of(op)
         if factors is None or len(factors) != len(shape):
-            return []
+            return None
         for axis in reversed(range(len(shape))):
             if factors[axis] > 1:
                 image = math.prod(shape[:axis]), 1, 1, math.prod(shape[axis:])
@@ -194,7 +194,7 @@ def _does_the_same(chain: Sequence[Op], steps: Sequence[_Resizing]) -> bool:
     if any(step.half_pixel() is None for step in steps):
         return False
     places = _places_of(chain, source)
-    return places is not None and np.array_equal(places, _places_after(steps))
+    return places is not None and np.array_equal(places, _places_after(steps, source.elements))
 
 
 def _places_of(chain: Sequence[Op], source: Tensor) -> Places | None:
@@ -214,20 +214,19 @@ def _places_of(chain: Sequence[Op], source: Tensor) -> Places | None:
     return places.reshape(-1)
 
 
-def _places_after(steps: Sequence[_Resizing]) -> Places:
-    """The same for steps."""
-    places = np.arange(math.prod(steps[0].image))
+def _places_after(steps: Sequence[_Resizing], elements: int) -> Places:
+    """The same for steps. elements: how many there are before them."""
+    places = np.arange(elements)
     for step in steps:
         places = places[step.places().reshape(-1)]
     return places
 
 
 def _replace(model: Model, graph: Graph, chain: Sequence[Op], steps: Sequence[_Resizing]) -> None:
-    """Put the steps in place of a chain."""
+    """Put the steps in place of a chain; where nothing is repeated, a RESHAPE."""
     draft = Draft(model, graph)
     source, result = chain[0].inputs[0], chain[-1].outputs[0]
     assert source is not None
-
     current = source
     for number, step in enumerate(steps):
         if current.shape != step.image:
