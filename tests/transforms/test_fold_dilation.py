@@ -31,8 +31,9 @@ def in_parts(
     crops: Edges, *, kind: str = "CONV_2D", dtype: str = "int8", images: int = 1, stride: int = 1,
     offered: bool = False,
 ) -> bytes:  # fmt: skip
-    """A convolution as a converter takes it apart; of a row of pixels where there is one size.
-    offered: its parts are outputs, too."""
+    """A convolution as a converter takes it apart; of a row of pixels where there is one size: they
+    are its columns, or its rows if that is the longer side of the kernel. offered: its parts are
+    outputs, too."""
     net = Net()
     graph = net.graph()
     quantised = dtype != "float32"
@@ -41,10 +42,10 @@ def in_parts(
     numbers = [np.array(n) for n in (block, pads, crops)]
     count = images * int(numbers[0].prod())
     parts = tuple((n + sum(p)) // b for n, b, p in zip(sizes, block, pads, strict=True))
-    in_row = len(sizes) == 1
-    image = (1, *parts) if in_row else parts
+    in_row, axis = len(sizes) == 1, 1 if kernel[0] == 1 else 2
+    image = ((1, *parts) if axis == 1 else (*parts, 1)) if in_row else parts
     after = tuple((n - k) // stride + 1 for n, k in zip(image, kernel, strict=True))
-    left = after[1:] if in_row else after
+    left = (after[2 - axis],) if in_row else after
     whole = tuple(n * b - sum(c) for n, b, c in zip(left, block, crops, strict=True))
 
     def tensor(name: str, *shape: int) -> int:
@@ -57,9 +58,9 @@ def in_parts(
     ends = [current] if offered else []
     if in_row:
         wide = tensor("wide", count, *image, depth)
-        axis = graph.constant("axis", np.array(1))
-        graph.table.tensors[axis].shape = []
-        graph.op("EXPAND_DIMS", [current, axis], [wide], "ExpandDimsOptions")
+        where = graph.constant("where", np.array(axis))
+        graph.table.tensors[where].shape = []
+        graph.op("EXPAND_DIMS", [current, where], [wide], "ExpandDimsOptions")
         current = wide
     rng = np.random.default_rng(5)
     shape = (1, *kernel, made) if kind == "DEPTHWISE_CONV_2D" else (made, *kernel, depth)
@@ -80,7 +81,7 @@ def in_parts(
     current = convolved
     if in_row:
         narrow = tensor("narrow", count, *left, made)
-        graph.op("SQUEEZE", [current], [narrow], "SqueezeOptions", squeezeDims=[1])
+        graph.op("SQUEEZE", [current], [narrow], "SqueezeOptions", squeezeDims=[axis])
         current = narrow
     y = tensor("y", images, *whole, made)
     graph.op("BATCH_TO_SPACE_ND", [current, constants[0], constants[2]], [y],
@@ -120,6 +121,8 @@ CASES = {
     "causal": ((8, 6), (2, 2), (3, 3), ((4, 0), (4, 2)), ((0, 0), (0, 2))),
     "of other sides": ((9, 8), (3, 2), (2, 3), ((1, 2), (2, 2)), ((0, 0), (0, 0))),
     "a row": ((12,), (2,), (1, 3), ((2, 2),), ((0, 0),)),
+    "a row that is a column": ((12,), (2,), (3, 1), ((2, 2),), ((0, 0),)),
+    "a column in parts of one": ((7,), (1,), (3, 1), ((1, 1),), ((0, 0),)),
     "a causal row": ((11,), (4,), (1, 2), ((4, 1),), ((0, 1),)),
 }
 PADS = {"causal", "a causal row"}
@@ -138,7 +141,8 @@ def test_parts_become_a_dilation(name: str, kind: str, dtype: str, tmp_path) -> 
         assert set(kinds_of(model)) <= {kind, "RESHAPE"} | ({"PAD"} if name in PADS else set())
         assert kinds_of(model).count("PAD") == (name in PADS)
         block = CASES[name][1]
-        assert op.options.dilation == (block if len(block) == 2 else (1, *block))
+        in_row = (*block, 1) if CASES[name][2][0] > 1 else (1, *block)
+        assert op.options.dilation == (block if len(block) == 2 else in_row)
         assert prove_by_terms(read_model(data), model).status == "equal"
         (check,) = verify(
             data, write_model(model), VerifyOptions(inputs=3, runtimes=("LiteRT",))

@@ -59,13 +59,14 @@ def fold_dilations(model: Model) -> list[str]:
 class _Dilated:
     """A convolution of the parts of an image. chain: from SPACE_TO_BATCH_ND to BATCH_TO_SPACE_ND.
     window: of the convolution. pads: rows and columns of padding, before and behind, that the
-    dilated convolution reads."""
+    dilated convolution reads. in_rows: whether pixels of a row are rows of the convolution."""
 
     chain: tuple[Op, ...]
     convolution: Op
     window: Window
     block: Sides
     pads: tuple[Sides, Sides]
+    in_rows: bool
 
     @property
     def reach(self) -> Sides:
@@ -178,6 +179,8 @@ def _with_padding(
     axes = len(sizes[0]) - 2
     if axes not in (1, 2) or len(first.block) != axes:
         return None
+    if axes == 2 and any(op.kind in RESHAPES for op in chain):
+        return None
     pads: list[Sides] = []
     where = [0, 1] if axes == 2 else [0 if window.input[1] == 1 < window.input[0] else 1]
     for axis, side in enumerate(where):
@@ -195,6 +198,7 @@ def _with_padding(
         chain, convolution, window,
         (block.get(0, 1), block.get(1, 1)),
         (padding.get(0, (0, 0)), padding.get(1, (0, 0))),
+        in_rows=where == [0],
     )  # fmt: skip
 
 
@@ -232,8 +236,8 @@ class _Writer:
         shape = tensor.shape or ()
         if len(shape) == 4:
             return shape
-        in_rows = self._dilated.block[1] == 1 and self._dilated.block[0] > 1
-        return (*shape[:2], 1, *shape[2:]) if in_rows else (*shape[:1], 1, *shape[1:])
+        before = 2 if self._dilated.in_rows else 1
+        return (*shape[:before], 1, *shape[before:])
 
     def _reshaped(self, data: Tensor, shape: tuple[int, ...]) -> Tensor:
         if data.shape == shape:
