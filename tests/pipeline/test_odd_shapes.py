@@ -245,10 +245,10 @@ def test_a_batch_that_was_left_free_before_a_dilated_convolution_is_declared_ane
 
 def test_where_litert_is_not_here_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runnable, "is_installed", lambda runtime: runtime != "LiteRT")
-    declare.declared_anew.cache_clear()
+    declare.as_for_one_image.cache_clear()
     with pytest.raises(ModelError, match=r"SPACE_TO_BATCH_ND 'parts'.*256 elements.*a fixed batch"):
         api.plan(dilated(1), None, api.PlanOptions(verify=None))
-    declare.declared_anew.cache_clear()
+    declare.as_for_one_image.cache_clear()
 
 
 @needs_tflm

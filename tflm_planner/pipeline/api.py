@@ -176,7 +176,7 @@ def _plan(
 ) -> PlanResult:
     started = time.monotonic()
     original = load(source)
-    declared = declared_anew(original)
+    declared = declared_anew(original, on_progress)
     model = read_model(declared.data)
     kernels = options.memory.kernels
     before = inspect_model(as_tflm_runs_it(model), kernels)
@@ -290,7 +290,7 @@ def _split(
     on_progress: Progress,
     stop: Stop,
 ) -> SplitResult:
-    data = declared_anew(data).data
+    data = declared_anew(data, on_progress).data
     model, target = read_model(data), options.target
     kernels = options.memory.kernels
     data, _ = without_wrong_plan(data, model, kernels)
@@ -335,7 +335,7 @@ def compare(
     """What a model needs on each target for each kind of plan in `columns`. Nothing is written, and
     plans are not run. Ctrl-C, or another thread with `stop`, ends the searches, and the result says
     so."""
-    data = declared_anew(load(source)).data
+    data = declared_anew(load(source), on_progress).data
     with _search(stop or Stop()) as stop:
         search = CellSearch(tuple(columns), stop, on_progress, workers)
         return compare_boards.compare(data, name_of(source), targets, search)

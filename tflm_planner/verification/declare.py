@@ -22,6 +22,7 @@ from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import ModelError
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.words import count
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.normalize import clean_up
@@ -46,13 +47,20 @@ class Declared(NamedTuple):
     note: str = ""
 
 
-@lru_cache(maxsize=2)
-def declared_anew(data: bytes) -> Declared:
+def declared_anew(data: bytes, on_progress: Progress = silent) -> Declared:
     """The model in `data` with shapes as they are for one image; the same bytes if its shapes are
     right, or if the right ones cannot be told."""
     model = read_model(data)
     if misdeclaration(model.ops()) is None or len(model.graphs) > 1:
         return Declared(data)
+    on_progress("asking LiteRT for the shapes of one image")
+    return as_for_one_image(data)
+
+
+@lru_cache(maxsize=2)  # a command asks for it some times
+def as_for_one_image(data: bytes) -> Declared:
+    """The same, of a model of one graph."""
+    model = read_model(data)
     options = VerifyOptions(inputs=_INPUTS, runtimes=("LiteRT",))
     shapes = _shapes_on_litert(data, model, options)
     if shapes is None:

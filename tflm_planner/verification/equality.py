@@ -98,7 +98,7 @@ def judge_equality(
     model.
     """
     options = options or VerifyOptions()
-    original = declared_anew(original).data
+    original = declared_anew(original, on_progress).data
     verdict = verify(original, result, options, on_progress)
     if options.tolerance is not None:
         return Equality(verdict, TermsProof("not run", detail="small differences are allowed"))
