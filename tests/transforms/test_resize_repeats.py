@@ -186,7 +186,7 @@ def test_what_tflm_cannot_resize_stays(data: bytes) -> None:
 
 
 def test_numbers_that_are_unknown_or_wrong_stay() -> None:
-    for often in (None, [1, 3, 1, 1], [2, 1]):
+    for often in (None, [1, 3, 1, 1], [2, 1], [1, 2**31 - 1, 1, 1]):
         net = Net()
         graph = net.graph()
         x = graph.input("x", (1, 2, 2, 3), scale=0.05)
@@ -196,6 +196,14 @@ def test_numbers_that_are_unknown_or_wrong_stay() -> None:
         graph.op("TILE", [x, times], [y], version=3)
         graph.outputs(y)
         assert kinds_of(cleaned(net.finish())) == ["TILE"]
+
+
+def test_what_is_too_large_to_be_looked_at_stays() -> None:
+    """Declared so in a damaged file, say; a long chain is looked at near its TILE alone."""
+    assert kinds_of(cleaned(repeated((1, 1 << 13, 1, 1), "1 1 4096 1"))) == ["TILE"]
+    shapes = [(2, 2, 3), (4, 3), (12,)] * 400
+    long = repeated((2, 2, 3), *shapes, "2", *[(2, 12), (24,)] * 400)
+    assert "TILE" not in kinds_of(cleaned(long))
 
 
 @needs_tflm

@@ -107,11 +107,11 @@ def _dilated_behind(model: Model, graph: Graph, op: Op) -> _Dilated | None:
         reader = made.consumers[0]
         if reader.inputs[0] is not made or len(reader.outputs) != 1:
             return None
+        if reader.kind not in (*RESHAPES, *_CONVOLUTIONS, "BATCH_TO_SPACE_ND"):
+            return None
         chain.append(reader)
     convolutions = [each for each in chain[1:-1] if each.kind in _CONVOLUTIONS]
-    if len(convolutions) != 1 or any(
-        each.kind not in (*RESHAPES, *_CONVOLUTIONS) for each in chain[1:-1]
-    ):
+    if len(convolutions) != 1:
         return None
     (convolution,) = convolutions
     window, first, last = window_of(convolution), _Partition.of(op), _Partition.of(chain[-1])

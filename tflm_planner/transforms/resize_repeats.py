@@ -18,7 +18,7 @@ memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -46,6 +46,11 @@ Image = tuple[int, int, int, int]
 
 _RESIZED_TYPES = frozenset({"int8", "int16", "float32"})
 """Types for which TFLM resizes (resize_nearest_neighbor.cc of tflite-micro 90b983c)."""
+_MOST_ELEMENTS = 1 << 24
+"""Elements of a result above which it is left alone: each is looked at, and no microcontroller has
+as many bytes."""
+_MOST_LINKS = 8
+"""Operators of a chain on either side of a TILE: Keras writes four of an image, six of a volume."""
 
 
 def resize_repeats(model: Model) -> list[str]:
@@ -115,15 +120,22 @@ def _resize_in(model: Model, graph: Graph) -> int:
 def _chains(model: Model, graph: Graph, op: Op) -> Iterator[list[Op]]:
     """The chains of RESHAPE and TILE with `op` in them of which nothing else reads what lies
     between, the longest first; at last `op` alone."""
-    before: list[Op] = []
-    while (maker := _only_maker(model, graph, before[-1] if before else op)) is not None:
-        before.append(maker)
-    after: list[Op] = []
-    while (reader := _only_reader(model, graph, after[-1] if after else op)) is not None:
-        after.append(reader)
+    before = _follow(op, lambda link: _only_maker(model, graph, link))
+    after = _follow(op, lambda link: _only_reader(model, graph, link))
     lengths = [(i, j) for i in range(len(before) + 1) for j in range(len(after) + 1)]
     for i, j in sorted(lengths, key=sum, reverse=True):
         yield [*reversed(before[:i]), op, *after[:j]]
+
+
+def _follow(op: Op, next_of: Callable[[Op], Op | None]) -> list[Op]:
+    """The next links of a chain, the nearest first."""
+    links: list[Op] = []
+    while len(links) < _MOST_LINKS:
+        link = next_of(links[-1] if links else op)
+        if link is None:
+            break
+        links.append(link)
+    return links
 
 
 def _only_maker(model: Model, graph: Graph, op: Op) -> Op | None:
@@ -191,10 +203,12 @@ def _does_the_same(chain: Sequence[Op], steps: Sequence[_Resizing]) -> bool:
         return False
     if result.type_name not in _RESIZED_TYPES or not source.elements:
         return False
-    if any(step.half_pixel() is None for step in steps):
+    if max(source.elements, result.elements) > _MOST_ELEMENTS:
         return False
     places = _places_of(chain, source)
-    return places is not None and np.array_equal(places, _places_after(steps, source.elements))
+    if places is None or not np.array_equal(places, _places_after(steps, source.elements)):
+        return False
+    return all(step.half_pixel() is not None for step in steps)
 
 
 def _places_of(chain: Sequence[Op], source: Tensor) -> Places | None:
@@ -204,14 +218,21 @@ def _places_of(chain: Sequence[Op], source: Tensor) -> Places | None:
     for op in chain:
         if op.kind == "TILE":
             factors = _factors_of(op)
-            if factors is None or len(factors) != places.ndim:
+            if factors is None or not _makes(places.shape, factors, op.outputs[0]):
                 return None
             places = np.tile(places, factors)
-        shape = op.outputs[0].shape or ()
-        if places.size != math.prod(shape) or (op.kind == "TILE" and places.shape != shape):
+        elif places.size != op.outputs[0].elements:
             return None
-        places = places.reshape(shape)
+        places = places.reshape(op.outputs[0].shape or ())
     return places.reshape(-1)
+
+
+def _makes(shape: tuple[int, ...], factors: Sequence[int], result: Tensor) -> bool:
+    """Whether a TILE of a tensor of this shape makes a result as it is declared, which is not too
+    large to be looked at."""
+    made = tuple(n * often for n, often in zip(shape, factors, strict=False))
+    is_declared = len(factors) == len(shape) and made == result.shape
+    return is_declared and result.elements <= _MOST_ELEMENTS
 
 
 def _places_after(steps: Sequence[_Resizing], elements: int) -> Places:

@@ -161,9 +161,8 @@ def _pad(call: OpCall) -> list[Values] | None:
     if fill is not None and fill.size != 1:
         return None
     pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
-    padded = _surround(call, data, pairs, fill)
-    call.check_declared(padded.shape)
-    return [padded]
+    call.check_declared([low + n + high for (low, high), n in zip(pairs, data.shape, strict=True)])
+    return [_surround(call, data, pairs, fill)]
 
 
 def _surround(
@@ -195,19 +194,19 @@ def _space_to_batch(call: OpCall) -> list[Values] | None:
     pairs = [(0, 0), *zip(edges[::2], edges[1::2], strict=True), *[(0, 0)] * rest]
     if rest < 0 or min(map(min, pairs)) < 0 or min(block) < 1:
         return None
-    padded = _surround(call, data, pairs)
-    images, sizes = padded.shape[0], padded.shape[1 : 1 + spatial]
-    inner = padded.shape[1 + spatial :]
+    images, *sizes = (low + n + high for (low, high), n in zip(pairs, data.shape, strict=True))
+    sizes, inner = sizes[:spatial], sizes[spatial:]
     if any(n % b for n, b in zip(sizes, block, strict=True)):
         return None
+    smaller = [size // b for size, b in zip(sizes, block, strict=True)]
+    call.check_declared([images * math.prod(block), *smaller, *inner])
+    padded = _surround(call, data, pairs)
     apart = [n for size, b in zip(sizes, block, strict=True) for n in (size // b, b)]
     order = [
         *range(2, 2 + 2 * spatial, 2), 0, *range(1, 1 + 2 * spatial, 2),
         *range(1 + 2 * spatial, 1 + 2 * spatial + rest),
     ]  # fmt: skip
     parts = padded.reshape((images, *apart, *inner)).move(lambda a: np.transpose(a, order))
-    smaller = [size // b for size, b in zip(sizes, block, strict=True)]
-    call.check_declared([images * math.prod(block), *smaller, *inner])
     return [parts.reshape(call.shape)]
 
 
@@ -273,9 +272,8 @@ def _tile(call: OpCall) -> list[Values] | None:
     factors, data = _numbers(call, 1), call.values(0)
     if factors is None or len(factors) != len(data.shape) or min(factors, default=1) < 0:
         return None
-    repeated = data.move(lambda a: np.tile(a, factors))
-    call.check_declared(repeated.shape)
-    return [repeated]
+    call.check_declared([n * often for n, often in zip(data.shape, factors, strict=True)])
+    return [data.move(lambda a: np.tile(a, factors))]
 
 
 def _of_shape(call: OpCall) -> list[Values]:
