@@ -13,6 +13,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.verification import VerifyOptions, declare
 from tflm_planner.verification.declare import declared_anew
 
 
@@ -97,3 +98,24 @@ def test_what_is_right_stays_as_it_is() -> None:
     for data in (dense_on_a_sequence(declared=(6, 8)), operator_alone("RELU")):
         if misdeclaration(read_model(data).ops()) is None:
             assert declared_anew(data).data is data
+
+
+@needs_tflm
+def test_a_tensor_that_litert_does_not_know_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a damaged file, whose tensor has no type."""
+    data = dense_on_a_sequence()
+    model = read_model(data)
+    names = [t.name for t in model.main.tensors]
+    real = declare.Session.receive
+
+    def without_one(session: declare.Session) -> object:
+        answer = real(session)
+        if not isinstance(answer, list):  # how loading went
+            return answer
+        return [None if n == "six" else shape for n, shape in zip(names, answer, strict=True)]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(declare.Session, "receive", without_one)
+        shapes = declare._shapes_on_litert(data, model, VerifyOptions(runtimes=("LiteRT",)))
+    assert shapes is not None and shapes[names.index("six")] is None
+    assert shapes[names.index("flat")] == (6, 8)

@@ -15,7 +15,7 @@ import tempfile
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import resize
@@ -68,7 +68,7 @@ def as_for_one_image(data: bytes) -> Declared:
     wrong = [
         (tensor, shape)
         for tensor, shape in zip(model.main.tensors, shapes, strict=True)
-        if not tensor.is_constant and (tensor.shape or ()) != shape
+        if shape is not None and not tensor.is_constant and (tensor.shape or ()) != shape
     ]
     if any(tensor in model.main.inputs for tensor, _ in wrong):
         return Declared(data)
@@ -91,13 +91,16 @@ def as_for_one_image(data: bytes) -> Declared:
     )
 
 
-def _shapes_on_litert(data: bytes, model: Model, options: VerifyOptions) -> list[Shape] | None:
-    """The shapes of all tensors of the main graph as LiteRT has computed them after an invoke; None
-    if it does not run the model, or shapes depend on its inputs."""
+def _shapes_on_litert(
+    data: bytes, model: Model, options: VerifyOptions
+) -> list[Shape | None] | None:
+    """The shapes of all tensors of the main graph as LiteRT has computed them after an invoke (None
+    for those that it does not know); None if it does not run the model, or shapes depend on its
+    inputs."""
     if why_untried(model, "LiteRT", options) is not None:
         return None
     count, limit = len(model.main.tensors), answer_limit(model, options.time_limit)
-    seen: list[list[Shape]] = []
+    seen: list[list[Shape | None]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.tflite"
         write_temporary([path], [as_registered("LiteRT", data, model)])
@@ -106,7 +109,8 @@ def _shapes_on_litert(data: bytes, model: Model, options: VerifyOptions) -> list
                 session.describe()
                 for _, values in islice(input_sets(model.main, options.seed), _INPUTS):
                     session.send(values)
-                    seen.append([tuple(map(int, shape)) for shape in session.receive()])
+                    shapes: list[Any] = session.receive()
+                    seen.append([None if s is None else tuple(map(int, s)) for s in shapes])
             except RuntimeFailureError:
                 return None
     return seen[0] if seen and all(shapes == seen[0] for shapes in seen) else None

@@ -57,8 +57,8 @@ def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int],
 
 
 def load_shapes(path: str, arena: int, tensor_count: int) -> tuple[dict[str, int], Invoke]:
-    """Load a model in LiteRT as `load_litert`; an invoke gives the shapes of the main graph's
-    tensors that it has then computed."""
+    """Load a model in LiteRT as `load_litert`; an invoke gives the shape of each tensor of the main
+    graph that it has then computed, and None for a tensor that it does not know."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter: Any = Interpreter(
@@ -74,7 +74,8 @@ def load_shapes(path: str, arena: int, tensor_count: int) -> tuple[dict[str, int
         for index, value in zip(inputs, values, strict=True):
             interpreter.set_tensor(index, value)
         interpreter.invoke()
-        return [d["shape"] for d in interpreter.get_tensor_details()[:tensor_count]]
+        known = {d["index"]: d["shape"] for d in interpreter.get_tensor_details()}
+        return [known.get(index) for index in range(tensor_count)]
 
     return {}, invoke
 
