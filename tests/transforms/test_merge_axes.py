@@ -12,7 +12,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.merge_axes import merged_axes
+from tflm_planner.transforms.merge_axes import merge_sliced_axes, merged_axes
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.verification import VerifyOptions, verify
 from tflm_planner.verification.terms import prove_by_terms
@@ -74,6 +74,16 @@ def test_few_axes_and_what_cannot_be_merged_stay() -> None:
         model = read_model(data)
         run(model, Normalize())
         assert [op.kind for op in model.main.ops] == ["RELU", "STRIDED_SLICE"]
+
+
+def test_a_stride_beyond_the_axis_stays() -> None:
+    """As in a damaged file."""
+    data = bytearray(sliced((1, 3, 3, 2, 7), ALL, ALL, ALL, ALL, slice(0, 7, 3)))
+    ones = np.array([1, 1, 1, 1, 3], "<i4").tobytes()
+    at = data.index(ones) + 16
+    data[at : at + 4] = (1 << 30).to_bytes(4, "little")
+    model = read_model(bytes(data))
+    assert merge_sliced_axes(model) == []
 
 
 def test_an_axis_of_one_goes_with_the_one_before() -> None:

@@ -32,6 +32,8 @@ Sides = tuple[int, int]
 """Rows and columns, or what lies before and behind."""
 
 _CONVOLUTIONS = "CONV_2D", "DEPTHWISE_CONV_2D"
+_MOST = 1 << 16
+"""Rows of padding or of a block above which a file is damaged: no image here has as many."""
 
 
 def fold_dilations(model: Model) -> list[str]:
@@ -188,7 +190,7 @@ def _with_padding(
         low = first.edges[axis][0] - last.edges[axis][0]
         high = sizes[1][1 + axis] - sizes[0][1 + axis] + reach - low
         pads.append((low, high))
-    if min(map(min, pads)) < 0:
+    if min(map(min, pads)) < 0 or max(*first.block, *map(max, pads)) > _MOST:
         return None
     block = dict(zip(where, first.block, strict=True))
     padding = dict(zip(where, pads, strict=True))

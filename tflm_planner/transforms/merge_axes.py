@@ -56,6 +56,12 @@ def _is_whole(taken: Taken) -> bool:
     return many == size and first == 0 and stride == 1
 
 
+def _end(taken: Taken) -> int:
+    """The index behind the last one that is taken."""
+    _, first, stride, many = taken
+    return first + (many - 1) * stride + 1
+
+
 def _merge(model: Model, graph: Graph, op: Op) -> bool:
     """Write one STRIDED_SLICE with fewer axes; False if it has few, or if that is impossible."""
     data, result = op.inputs[0] if op.inputs else None, op.outputs[0]
@@ -72,7 +78,7 @@ def _merge(model: Model, graph: Graph, op: Op) -> bool:
     axes = merged_axes(taken)
     if len(axes) > _MOST or math.prod(many for *_, many in axes) != result.elements:
         return False
-    if any(stride < 1 for _, _, stride, _ in axes):
+    if any(axis[2] < 1 or _end(axis) > axis[0] for axis in axes):  # a damaged file
         return False
     _write(Draft(model, graph), op, data, axes)
     return True
@@ -85,7 +91,7 @@ def _write(draft: Draft, op: Op, data: Tensor, axes: list[Taken]) -> None:
     part = draft.tensor(result, f"{result.name}/part", [many for *_, many in axes])
     numbers = (
         [first for _, first, _, _ in axes],
-        [first + (many - 1) * stride + 1 for _, first, stride, many in axes],
+        [_end(axis) for axis in axes],
         [stride for _, _, stride, _ in axes],
     )
     limits = [draft.integers("limit", values) for values in numbers]
