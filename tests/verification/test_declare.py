@@ -8,7 +8,8 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.build import Net, unpack
 from tests.models.small import operator_alone
-from tflm_planner.model.serde import read_model
+from tflm_planner.model.edit import end_after
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.base import run
@@ -98,6 +99,21 @@ def test_what_is_right_stays_as_it_is() -> None:
     for data in (dense_on_a_sequence(declared=(6, 8)), operator_alone("RELU")):
         if misdeclaration(read_model(data).ops()) is None:
             assert declared_anew(data).data is data
+
+
+@needs_tflm
+def test_an_output_may_be_declared_wrongly_too() -> None:
+    """As of a decoder that ends in an image: (1, 1, 40, 2) in place of (1, 40, 40, 2)."""
+    model = read_model(dense_on_a_sequence())
+    (flat, dense) = model.main.ops[-3:-1]
+    assert (flat.kind, dense.kind) == ("RESHAPE", "FULLY_CONNECTED")
+    end_after(model, dense)
+    data = write_model(model)
+    assert read_model(data).main.outputs[0].shape == (1, 4)
+    made = api.plan(data)
+    assert made.report.verified and {c.status for c in made.report.checks} == {"equal"}
+    assert read_model(made.data).main.outputs[0].shape == (6, 4)
+    assert api.check_equal(data, made.data).proved
 
 
 @needs_tflm

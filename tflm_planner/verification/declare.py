@@ -12,6 +12,7 @@ model as it was and as it is declared then. No operator changes.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -65,30 +66,40 @@ def as_for_one_image(data: bytes) -> Declared:
     shapes = _shapes_on_litert(data, model, options)
     if shapes is None:
         return Declared(data)
-    wrong = [
-        (tensor, shape)
-        for tensor, shape in zip(model.main.tensors, shapes, strict=True)
+    wrong = {
+        place: shape
+        for place, (tensor, shape) in enumerate(zip(model.main.tensors, shapes, strict=True))
         if shape is not None and not tensor.is_constant and (tensor.shape or ()) != shape
-    ]
-    if any(tensor in model.main.inputs for tensor, _ in wrong):
+    }
+    tensors = model.main.tensors
+    if any(tensors[place] in model.main.inputs for place in wrong):
         return Declared(data)
-    for tensor, shape in wrong:
-        resize(tensor, shape)
-    if not _is_right(model):
+    right = _with_shapes(data, wrong)
+    if not _is_right(right):
         return Declared(data)
-    declared = write_model(model)
+    # A runtime computes the shapes of its outputs; they are declared alike to be compared.
+    ends = {place: s for place, s in wrong.items() if tensors[place] in model.main.outputs}
+    declared = write_model(right)
     try:
-        verdict = verify(data, declared, options)
-    except ModelError:  # outputs have other shapes than they were declared with
+        verdict = verify(write_model(_with_shapes(data, ends)), declared, options)
+    except ModelError:  # no answer in time
         return Declared(data)
     if not verdict.proved:
         return Declared(data)
-    tensors = count(len(wrong), "tensor", "tensors")
+    changed = count(len(wrong), "tensor", "tensors")
     return Declared(
         declared,
-        f"{tensors} declared with another shape, the one that there is for one image: the model "
+        f"{changed} declared with another shape, the one that there is for one image: the model "
         "was converted with a free batch, and TFLM takes shapes as they are declared",
     )
+
+
+def _with_shapes(data: bytes, shapes: Mapping[int, Shape]) -> Model:
+    """The model in `data` with other shapes of tensors of its main graph, by their places."""
+    model = read_model(data)
+    for place, shape in shapes.items():
+        resize(model.main.tensors[place], shape)
+    return model
 
 
 def _shapes_on_litert(
