@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import needs_tflm
 from tests.fuzz.seeds import packed
 from tests.models.build import Graph, Net, schema
 from tests.models.handmade_flow import call_once, if_else, while_loop
@@ -197,10 +198,13 @@ def test_a_stride_of_nothing_and_a_rank_too_low() -> None:
         read_model(_convolution(1, rank=3))
 
 
-def test_a_free_batch_is_no_damage() -> None:
-    """What a converter leaves of a free batch is declared as 1; `plan` says what to do, and the
-    rest of the verbs show the model as it is."""
+@needs_tflm
+def test_a_free_batch_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a converter leaves of a free batch is declared as 1; `plan` declares it as it is for one
+    image, or says what to do where LiteRT cannot be asked; the other verbs show the model as it
+    is."""
     from tflm_planner.pipeline import api
+    from tflm_planner.verification import declare
 
     def misfit(model: Any, op: Any) -> None:
         _result(2, 6, 8, 4)(model, op)
@@ -209,5 +213,9 @@ def test_a_free_batch_is_no_damage() -> None:
 
     data = _spoilt(MODELS["leaky_relu_int8"](), misfit)
     assert api.arena(data).arena
+    unproved = api.PlanOptions(verify=None)
+    assert "free batch" in " ".join(api.plan(data, None, unproved).report.notes)
+    monkeypatch.setattr(declare, "why_untried", lambda *_: "LiteRT is not installed")
+    declare.as_for_one_image.cache_clear()
     with pytest.raises(ModelError, match="free batch"):
-        api.plan(data, None, api.PlanOptions(verify=None))
+        api.plan(data, None, unproved)
