@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,17 +16,21 @@ from tflm_planner.pipeline import api
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.verification import VerifyOptions, declare
+from tflm_planner.verification import declare
 from tflm_planner.verification.declare import declared_anew
 
 
-def dense_on_a_sequence(shape_from: str = "batch", declared: tuple[int, int] = (1, 1)) -> bytes:
+def dense_on_a_sequence(
+    shape_from: str = "batch", declared: tuple[int, int] = (1, 1), ends_with: str | None = None
+) -> bytes:
     """Dense on (1, 6, 8), as Keras writes it with a free batch: RESHAPE to (batch * 6, 8), which is
     declared as `declared`, FULLY_CONNECTED, RESHAPE. shape_from: "batch", looked up in the
-    operand; "input", given beside it."""
+    operand; "input", given beside it. ends_with: an operator of float32 at the end, as which
+    everything is then written."""
     net = Net()
     graph = net.graph()
-    x = graph.input("x", (1, 6, 8), scale=0.1)
+    number: dict[str, Any] = {"scale": 0.1} if ends_with is None else {"dtype": "float32"}
+    x = graph.input("x", (1, 6, 8), **number)
     graph.table.tensors[x].shapeSignature = [-1, 6, 8]
     six, eight = graph.constant("six", np.array(6)), graph.constant("eight", np.array(8))
     for each in (six, eight):
@@ -43,13 +49,18 @@ def dense_on_a_sequence(shape_from: str = "batch", declared: tuple[int, int] = (
         graph.op("MUL", [batch, six], [rows], "MulOptions")
     packed = graph.tensor("packed", (2,), "int32")
     graph.op("PACK", [rows, eight], [packed], "PackOptions", valuesCount=2)
-    flat, y = graph.tensor("flat", declared, scale=0.1), graph.tensor("y", (1, 4), scale=0.1)
+    flat, y = graph.tensor("flat", declared, **number), graph.tensor("y", (1, 4), **number)
     graph.op("RESHAPE", [x, packed], [flat], "ReshapeOptions")
     weights = np.random.default_rng(0).integers(-99, 99, (4, 8))
-    w = graph.constant("w", weights, "int8", scale=0.01)
+    w = graph.constant(
+        "w", weights, **({"dtype": "int8", "scale": 0.01} if ends_with is None else number)
+    )
     graph.op("FULLY_CONNECTED", [flat, w, -1], [y], "FullyConnectedOptions")
-    z = graph.tensor("z", (1, 6, 4), scale=0.1)
+    z = graph.tensor("z", (1, 6, 4), **number)
     graph.op("RESHAPE", [y, graph.constant("to", [1, 6, 4])], [z], "ReshapeOptions")
+    if ends_with is not None:
+        z, before = graph.tensor("last", (1, 6, 4), **number), z
+        graph.op(ends_with, [before], [z])
     graph.outputs(z)
     return net.finish()
 
@@ -128,10 +139,24 @@ def test_a_tensor_that_litert_does_not_know_stays_as_it_is(monkeypatch: pytest.M
         answer = real(session)
         if not isinstance(answer, list):  # how loading went
             return answer
-        return [None if n == "six" else shape for n, shape in zip(names, answer, strict=True)]
+        shapes, *outputs = answer
+        known = zip(names, shapes, strict=True)
+        return [[None if n == "six" else shape for n, shape in known], *outputs]
 
     with monkeypatch.context() as patch:
         patch.setattr(declare.Session, "receive", without_one)
-        shapes = declare._shapes_on_litert(data, model, VerifyOptions(runtimes=("LiteRT",)))
-    assert shapes is not None and shapes[names.index("six")] is None
-    assert shapes[names.index("flat")] == (6, 8)
+        computed = declare._on_litert(data, model)
+    assert computed is not None and computed.shapes[names.index("six")] is None
+    assert computed.shapes[names.index("flat")] == (6, 8)
+
+
+@needs_tflm
+@pytest.mark.parametrize("kind", ["CEIL", "ROUND", "ELU"])
+def test_shapes_are_known_where_litert_has_no_slow_kernel(kind: str) -> None:
+    """It registers no reference kernel for these."""
+    data = dense_on_a_sequence(ends_with=kind)
+    made = api.plan(data)
+    assert "for one image" in " ".join(made.report.notes)
+    assert {c.runtime: c.status for c in made.report.checks}["TFLM"] == "equal"
+    operators = [op.kind for op in read_model(made.data).ops()]
+    assert operators == ["RESHAPE", "FULLY_CONNECTED", "RESHAPE", kind]

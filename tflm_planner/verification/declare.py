@@ -12,7 +12,7 @@ model as it was and as it is declared then. No operator changes.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -27,11 +27,10 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.words import count
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.normalize import clean_up
-from tflm_planner.verification.compare import VerifyOptions, verify, write_temporary
+from tflm_planner.verification.compare import VerifyOptions, write_temporary
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.runnable import why_untried
 from tflm_planner.verification.session import RuntimeFailureError, Session
-from tflm_planner.verification.stand_ins import as_registered
 from tflm_planner.verification.workload import answer_limit
 
 _SHAPED_BY = {"RESHAPE": 1, "FILL": 0, "TILE": 1, "BROADCAST_TO": 1}
@@ -62,13 +61,14 @@ def declared_anew(data: bytes, on_progress: Progress = silent) -> Declared:
 def as_for_one_image(data: bytes) -> Declared:
     """The same, of a model of one graph."""
     model = read_model(data)
-    options = VerifyOptions(inputs=_INPUTS, runtimes=("LiteRT",))
-    shapes = _shapes_on_litert(data, model, options)
-    if shapes is None:
+    computed = _on_litert(data, model)
+    if computed is None:
         return Declared(data)
     wrong = {
         place: shape
-        for place, (tensor, shape) in enumerate(zip(model.main.tensors, shapes, strict=True))
+        for place, (tensor, shape) in enumerate(
+            zip(model.main.tensors, computed.shapes, strict=True)
+        )
         if shape is not None and not tensor.is_constant and (tensor.shape or ()) != shape
     }
     tensors = model.main.tensors
@@ -77,14 +77,8 @@ def as_for_one_image(data: bytes) -> Declared:
     right = _with_shapes(data, wrong)
     if not _is_right(right):
         return Declared(data)
-    # A runtime computes the shapes of its outputs; they are declared alike to be compared.
-    ends = {place: s for place, s in wrong.items() if tensors[place] in model.main.outputs}
     declared = write_model(right)
-    try:
-        verdict = verify(write_model(_with_shapes(data, ends)), declared, options)
-    except ModelError:  # no answer in time
-        return Declared(data)
-    if not verdict.proved:
+    if _on_litert(declared, right) != computed:
         return Declared(data)
     changed = count(len(wrong), "tensor", "tensors")
     return Declared(
@@ -102,29 +96,44 @@ def _with_shapes(data: bytes, shapes: Mapping[int, Shape]) -> Model:
     return model
 
 
-def _shapes_on_litert(
-    data: bytes, model: Model, options: VerifyOptions
-) -> list[Shape | None] | None:
-    """The shapes of all tensors of the main graph as LiteRT has computed them after an invoke (None
-    for those that it does not know); None if it does not run the model, or shapes depend on its
-    inputs."""
+class _Computed(NamedTuple):
+    """What LiteRT computes of a model. shapes: of each tensor of the main graph, the same for all
+    inputs; None for those that it does not know. outputs: their shapes and bytes, input after
+    input."""
+
+    shapes: list[Shape | None]
+    outputs: list[tuple[Shape, bytes]]
+
+
+def _on_litert(data: bytes, model: Model) -> _Computed | None:
+    """What LiteRT computes of the model in `data`; None if it does not run it or does not answer,
+    or if shapes depend on the inputs."""
+    options = VerifyOptions(runtimes=("LiteRT",))
     if why_untried(model, "LiteRT", options) is not None:
         return None
-    count, limit = len(model.main.tensors), answer_limit(model, options.time_limit)
+    tensors, limit = len(model.main.tensors), answer_limit(model, options.time_limit)
     seen: list[list[Shape | None]] = []
+    outputs: list[tuple[Shape, bytes]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.tflite"
-        write_temporary([path], [as_registered("LiteRT", data, model)])
-        with Session("LiteRT shapes", path, arena=0, outputs=count, time_limit=limit) as session:
+        write_temporary([path], [data])
+        with Session("LiteRT shapes", path, arena=0, outputs=tensors, time_limit=limit) as session:
             try:
                 session.describe()
                 for _, values in islice(input_sets(model.main, options.seed), _INPUTS):
                     session.send(values)
-                    shapes: list[Any] = session.receive()
-                    seen.append([None if s is None else tuple(map(int, s)) for s in shapes])
+                    shapes, *results = session.receive()
+                    seen.append([None if s is None else _shape(s) for s in shapes])
+                    outputs += [(_shape(r.shape), r.tobytes()) for r in results]
             except RuntimeFailureError:
                 return None
-    return seen[0] if seen and all(shapes == seen[0] for shapes in seen) else None
+    if not seen or any(shapes != seen[0] for shapes in seen):
+        return None
+    return _Computed(seen[0], outputs)
+
+
+def _shape(sizes: Iterable[Any]) -> Shape:
+    return tuple(map(int, sizes))
 
 
 def _is_right(model: Model) -> bool:
