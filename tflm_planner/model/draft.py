@@ -33,8 +33,11 @@ _OPTIONS = {
     "DYNAMIC_UPDATE_SLICE": "DynamicUpdateSliceOptions",
     "MAX_POOL_2D": "Pool2DOptions", "AVERAGE_POOL_2D": "Pool2DOptions",
     "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
+    "CAST": "CastOptions", "LOGICAL_NOT": "LogicalNotOptions",
 }  # fmt: skip
-_FIRST_VERSION = ("RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE")
+_FIRST_VERSION = (
+    "RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE", "CAST", "LOGICAL_NOT",
+)  # fmt: skip
 """Kinds written as version 1: LiteRT has no other version, or only int32 is used."""
 _LARGEST_OLD_CODE = 127
 

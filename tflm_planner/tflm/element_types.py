@@ -64,6 +64,13 @@ def moves(kind: str, types: str, target: Target) -> bool:
     return _refusal((kind, (types, *update), (types,)), target) is None
 
 
+def lacks_types(op: Op) -> bool:
+    """Whether the reference kernel of today's TFLM is known not to take an operator's types."""
+    kernel = _kernels().get(op.kind)
+    types = None if kernel is None else kernel.types_of(form_of(op))
+    return kernel is not None and types is not None and types not in kernel.runs
+
+
 def forms_of(ops: Iterable[Op]) -> frozenset[TypeForm]:
     """The forms of a model's operators."""
     return frozenset(map(form_of, ops))

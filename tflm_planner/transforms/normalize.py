@@ -9,7 +9,9 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads,
                  and kinds of which no operator is left
     rewritten    what TFLM has no kernel for, or computes wrongly: TILE (`resize_repeats`), weights
-                 of float16 (`widen_halves`), convolutions of parts of images (`fold_dilation`)
+                 of float16 (`widen_halves`), FILL of other types (`fold_fills`), EXPAND_DIMS of
+                 other types (`reshape_axes`), choices of integers (`select_integers`), convolutions
+                 of parts of images (`fold_dilation`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`); parts of tensors of many axes
@@ -45,11 +47,14 @@ from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.compiled_models import refuse_compiled
 from tflm_planner.transforms.drop_identities import drop_identities
 from tflm_planner.transforms.fold_dilation import fold_dilations
+from tflm_planner.transforms.fold_fills import fold_fills
 from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.merge_axes import merge_sliced_axes
 from tflm_planner.transforms.merge_moves import merge_moves
+from tflm_planner.transforms.reshape_axes import reshape_axes
 from tflm_planner.transforms.resize_repeats import resize_repeats
+from tflm_planner.transforms.select_integers import select_integers
 from tflm_planner.transforms.widen_halves import widen_halves
 
 
@@ -70,7 +75,10 @@ class Normalize:
             *_drop_tensors(model),
             *_keep_inside(model),
             *fold_shapes(model),
+            *fold_fills(model),
             *widen_halves(model),
+            *reshape_axes(model),
+            *select_integers(model),
             *_drop_dead(model),
             *fold_dilations(model),
             *fold_transposes(model),
@@ -88,7 +96,10 @@ def as_tflm_runs_it(model: Model) -> Model:
     """A copy of the model with what TFLM lacks rewritten, and nothing else; the model itself where
     TFLM lacks nothing of the kind."""
     runnable = clone(model)
-    rewrites = widen_halves, fold_dilations, merge_sliced_axes, resize_repeats
+    rewrites = (
+        fold_fills, widen_halves, reshape_axes, select_integers, fold_dilations, merge_sliced_axes,
+        resize_repeats,
+    )  # fmt: skip
     notes = [note for rewrite in rewrites for note in rewrite(runnable)]
     return runnable if notes else model
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tflm_planner.ops.axes import ELEMENT_WISE
 from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.choices import of_choice
 from tflm_planner.ops.terms.field import LANES, Residues, add
 from tflm_planner.ops.terms.parameters import all_of, quantisation
 from tflm_planner.ops.terms.values import DTYPES, InexpressibleError, Values
@@ -45,6 +46,8 @@ def pointwise(call: OpCall) -> list[Values] | None:
         values = _pass_through(call)
     if values is None and call.op.kind == "MUL":
         values = _mask(call)
+    if values is None:
+        values = of_choice(call)
     if values is None and not _is_alike_everywhere(call):
         return None
     return [_mix(call) if values is None else values]
