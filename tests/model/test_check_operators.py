@@ -204,7 +204,7 @@ def test_a_free_batch_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     image, or says what to do where LiteRT cannot be asked; the other verbs show the model as it
     is."""
     from tflm_planner.pipeline import api
-    from tflm_planner.verification import declare
+    from tflm_planner.verification import declare, on_litert
 
     def misfit(model: Any, op: Any) -> None:
         _result(2, 6, 8, 4)(model, op)
@@ -215,7 +215,7 @@ def test_a_free_batch_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert api.arena(data).arena
     unproved = api.PlanOptions(verify=None)
     assert "free batch" in " ".join(api.plan(data, None, unproved).report.notes)
-    monkeypatch.setattr(declare, "why_untried", lambda *_: "LiteRT is not installed")
+    monkeypatch.setattr(on_litert, "why_untried", lambda *_: "LiteRT is not installed")
     declare.as_for_one_image.cache_clear()
     with pytest.raises(ModelError, match="free batch"):
         api.plan(data, None, unproved)

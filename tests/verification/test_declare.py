@@ -16,7 +16,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.verification import declare
+from tflm_planner.verification import on_litert
 from tflm_planner.verification.declare import declared_anew
 
 
@@ -133,9 +133,9 @@ def test_a_tensor_that_litert_does_not_know_stays_as_it_is(monkeypatch: pytest.M
     data = dense_on_a_sequence()
     model = read_model(data)
     names = [t.name for t in model.main.tensors]
-    real = declare.Session.receive
+    real = on_litert.Session.receive
 
-    def without_one(session: declare.Session) -> object:
+    def without_one(session: on_litert.Session) -> object:
         answer = real(session)
         if not isinstance(answer, list):  # how loading went
             return answer
@@ -144,8 +144,8 @@ def test_a_tensor_that_litert_does_not_know_stays_as_it_is(monkeypatch: pytest.M
         return [[None if n == "six" else shape for n, shape in known], *outputs]
 
     with monkeypatch.context() as patch:
-        patch.setattr(declare.Session, "receive", without_one)
-        computed = declare._on_litert(data, model)
+        patch.setattr(on_litert.Session, "receive", without_one)
+        computed = on_litert.computed_on_litert(data, model, 1)
     assert computed is not None and computed.shapes[names.index("six")] is None
     assert computed.shapes[names.index("flat")] == (6, 8)
 

@@ -79,8 +79,8 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.normalize import as_tflm_runs_it
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Equality, Tolerance, Verdict, judge_equality
-from tflm_planner.verification.declare import declared_anew
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
+from tflm_planner.verification.prepared import prepared
 from tflm_planner.verification.terms import TermsProof
 
 __all__ = [
@@ -176,11 +176,11 @@ def _plan(
 ) -> PlanResult:
     started = time.monotonic()
     original = load(source)
-    declared = declared_anew(original, on_progress)
-    model = read_model(declared.data)
+    runnable, rewritten = prepared(original, on_progress)
+    model = read_model(runnable)
     kernels = options.memory.kernels
     before = inspect_model(as_tflm_runs_it(model), kernels)
-    reference, dropped = without_wrong_plan(declared.data, model, kernels)
+    reference, dropped = without_wrong_plan(runnable, model, kernels)
     prover = Prover(reference, options.verify, kernels, on_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
     session = PlanningSession(reference, stop, on_progress)
@@ -207,7 +207,7 @@ def _plan(
         options=options,
         original=original,
         before=before,
-        dropped=tuple(filter(None, (declared.note, *dropped))),
+        dropped=(*rewritten, *dropped),
         result=result,
         ladder=ladder(ladder_parts),
         smaller_file=smaller_file(ladder_parts),
@@ -290,7 +290,7 @@ def _split(
     on_progress: Progress,
     stop: Stop,
 ) -> SplitResult:
-    data = declared_anew(data, on_progress).data
+    data, _ = prepared(data, on_progress)
     model, target = read_model(data), options.target
     kernels = options.memory.kernels
     data, _ = without_wrong_plan(data, model, kernels)
@@ -335,7 +335,7 @@ def compare(
     """What a model needs on each target for each kind of plan in `columns`. Nothing is written, and
     plans are not run. Ctrl-C, or another thread with `stop`, ends the searches, and the result says
     so."""
-    data = declared_anew(load(source), on_progress).data
+    data, _ = prepared(load(source), on_progress)
     with _search(stop or Stop()) as stop:
         search = CellSearch(tuple(columns), stop, on_progress, workers)
         return compare_boards.compare(data, name_of(source), targets, search)

@@ -11,12 +11,9 @@ model as it was and as it is declared then. No operator changes.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import resize
@@ -27,17 +24,11 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.words import count
 from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.transforms.normalize import clean_up
-from tflm_planner.verification.compare import VerifyOptions, write_temporary
-from tflm_planner.verification.inputs import input_sets
-from tflm_planner.verification.runnable import why_untried
-from tflm_planner.verification.session import RuntimeFailureError, Session
-from tflm_planner.verification.workload import answer_limit
+from tflm_planner.verification.on_litert import Shape, computed_on_litert
 
 _SHAPED_BY = {"RESHAPE": 1, "FILL": 0, "TILE": 1, "BROADCAST_TO": 1}
 """Kinds whose result has the shape that an operand says -> which operand."""
 _INPUTS = 2
-
-Shape = tuple[int, ...]
 
 
 class Declared(NamedTuple):
@@ -61,7 +52,7 @@ def declared_anew(data: bytes, on_progress: Progress = silent) -> Declared:
 def as_for_one_image(data: bytes) -> Declared:
     """The same, of a model of one graph."""
     model = read_model(data)
-    computed = _on_litert(data, model)
+    computed = computed_on_litert(data, model, _INPUTS)
     if computed is None:
         return Declared(data)
     wrong = {
@@ -78,7 +69,7 @@ def as_for_one_image(data: bytes) -> Declared:
     if not _is_right(right):
         return Declared(data)
     declared = write_model(right)
-    if _on_litert(declared, right) != computed:
+    if computed_on_litert(declared, right, _INPUTS) != computed:
         return Declared(data)
     changed = count(len(wrong), "tensor", "tensors")
     return Declared(
@@ -94,46 +85,6 @@ def _with_shapes(data: bytes, shapes: Mapping[int, Shape]) -> Model:
     for place, shape in shapes.items():
         resize(model.main.tensors[place], shape)
     return model
-
-
-class _Computed(NamedTuple):
-    """What LiteRT computes of a model. shapes: of each tensor of the main graph, the same for all
-    inputs; None for those that it does not know. outputs: their shapes and bytes, input after
-    input."""
-
-    shapes: list[Shape | None]
-    outputs: list[tuple[Shape, bytes]]
-
-
-def _on_litert(data: bytes, model: Model) -> _Computed | None:
-    """What LiteRT computes of the model in `data`; None if it does not run it or does not answer,
-    or if shapes depend on the inputs."""
-    options = VerifyOptions(runtimes=("LiteRT",))
-    if why_untried(model, "LiteRT", options) is not None:
-        return None
-    tensors, limit = len(model.main.tensors), answer_limit(model, options.time_limit)
-    seen: list[list[Shape | None]] = []
-    outputs: list[tuple[Shape, bytes]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "original.tflite"
-        write_temporary([path], [data])
-        with Session("LiteRT shapes", path, arena=0, outputs=tensors, time_limit=limit) as session:
-            try:
-                session.describe()
-                for _, values in islice(input_sets(model.main, options.seed), _INPUTS):
-                    session.send(values)
-                    shapes, *results = session.receive()
-                    seen.append([None if s is None else _shape(s) for s in shapes])
-                    outputs += [(_shape(r.shape), r.tobytes()) for r in results]
-            except RuntimeFailureError:
-                return None
-    if not seen or any(shapes != seen[0] for shapes in seen):
-        return None
-    return _Computed(seen[0], outputs)
-
-
-def _shape(sizes: Iterable[Any]) -> Shape:
-    return tuple(map(int, sizes))
 
 
 def _is_right(model: Model) -> bool:

@@ -20,6 +20,8 @@ from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.compare import VerifyOptions, verify
 from tflm_planner.verification.declare import declared_anew
+from tflm_planner.verification.prepared import prepared
+from tflm_planner.verification.tabulate import needs_table
 from tflm_planner.verification.terms import TermsProof, prove_by_terms
 from tflm_planner.verification.verdict import (
     DIFFERENT,
@@ -98,7 +100,11 @@ def judge_equality(
     model.
     """
     options = options or VerifyOptions()
-    original = declared_anew(original, on_progress).data
+    has_tables = not any(map(needs_table, read_model(result, dialect=True).main.ops))
+    if has_tables:
+        original, _ = prepared(original, on_progress)
+    else:
+        original = declared_anew(original, on_progress).data
     verdict = verify(original, result, options, on_progress)
     if options.tolerance is not None:
         return Equality(verdict, TermsProof("not run", detail="small differences are allowed"))
