@@ -9,9 +9,9 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads,
                  and kinds of which no operator is left
     rewritten    what TFLM has no kernel for, or computes wrongly: TILE (`resize_repeats`), weights
-                 of float16 (`widen_halves`), FILL of other types (`fold_fills`), EXPAND_DIMS of
-                 other types (`reshape_axes`), choices of integers (`select_integers`), convolutions
-                 of parts of images (`fold_dilation`)
+                 of float16 (`widen_halves`), FILL, EXPAND_DIMS and CAST of other types
+                 (`fold_fills`, `reshape_axes`, `dequantize_bytes`), choices of integers
+                 (`select_integers`), convolutions of parts of images (`fold_dilation`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`); parts of tensors of many axes
@@ -45,6 +45,7 @@ from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.compiled_models import refuse_compiled
+from tflm_planner.transforms.dequantize_bytes import dequantize_bytes
 from tflm_planner.transforms.drop_identities import drop_identities
 from tflm_planner.transforms.fold_dilation import fold_dilations
 from tflm_planner.transforms.fold_fills import fold_fills
@@ -77,6 +78,7 @@ class Normalize:
             *fold_shapes(model),
             *fold_fills(model),
             *widen_halves(model),
+            *dequantize_bytes(model),
             *reshape_axes(model),
             *select_integers(model),
             *_drop_dead(model),
@@ -97,8 +99,8 @@ def as_tflm_runs_it(model: Model) -> Model:
     TFLM lacks nothing of the kind."""
     runnable = clone(model)
     rewrites = (
-        fold_fills, widen_halves, reshape_axes, select_integers, fold_dilations, merge_sliced_axes,
-        resize_repeats,
+        fold_fills, widen_halves, dequantize_bytes, reshape_axes, select_integers, fold_dilations,
+        merge_sliced_axes, resize_repeats,
     )  # fmt: skip
     notes = [note for rewrite in rewrites for note in rewrite(runnable)]
     return runnable if notes else model

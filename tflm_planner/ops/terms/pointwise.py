@@ -42,6 +42,8 @@ def pointwise(call: OpCall) -> list[Values] | None:
     values = _compute(call)
     if values is None and call.op.kind == "DEQUANTIZE":
         values = _widen(call)
+    if values is None and call.op.kind in ("DEQUANTIZE", "CAST"):
+        values = _byte_as_float(call)
     if values is None and call.op.kind in ("QUANTIZE", "CAST"):
         values = _pass_through(call)
     if values is None and call.op.kind == "MUL":
@@ -87,6 +89,17 @@ def _widen(call: OpCall) -> Values | None:
     if kinds != ("float16", "float32") or not halves.known or np.isnan(halves.data).any():
         return None
     return Values(halves.data.astype(np.float32), True).reshape(call.shape)
+
+
+def _byte_as_float(call: OpCall) -> Values | None:
+    """CAST of uint8 to float32, and DEQUANTIZE of scale 1 and zero point 0, which is the same; None
+    for any other."""
+    data, result = call.tensor(0), call.result
+    if (data.type_name, result.type_name) != ("uint8", "float32"):
+        return None
+    if call.op.kind == "DEQUANTIZE" and data.quantization.single != (1.0, 0):
+        return None
+    return call.mix(call.elements(0), "a byte as a float").reshape(call.shape)
 
 
 def _pass_through(call: OpCall) -> Values | None:
