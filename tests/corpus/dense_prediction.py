@@ -266,6 +266,22 @@ def preprocessed() -> Any:
 
 
 @network()
+def camera_bytes() -> Any:
+    """An input of uint8, as a camera gives it."""
+    inputs = keras().Input((16, 16, 3), dtype="uint8")
+    x = layers().Rescaling(1 / 127.5, offset=-1)(inputs)
+    return keras().Model(inputs, head(conv(x, 8)))
+
+
+@network()
+def standardised() -> Any:
+    """Each image by its own mean and deviation."""
+    ops, x = keras().ops, image()
+    mean, deviation = (f(x, axis=(1, 2, 3), keepdims=True) for f in (ops.mean, ops.std))
+    return keras().Model(x, head(conv((x - mean) / (deviation + 0.001), 8)))
+
+
+@network()
 def grey_by_mean() -> Any:
     ops, x = keras().ops, image()
     y = ops.expand_dims(ops.mean(x, axis=-1), -1)

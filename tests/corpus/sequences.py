@@ -270,6 +270,13 @@ def cumulative() -> Any:
 
 
 @network()
+def rounded() -> Any:
+    ops, x = keras().ops, series(8, 4)
+    y = layers().Dense(4)(ops.round(layers().Dense(4)(x)))
+    return keras().Model(x, layers().Dense(2)(layers().Flatten()(ops.ceil(y))))
+
+
+@network()
 def streaming() -> Any:
     """A step at a time; what came before is kept in a variable."""
     import tensorflow as tf

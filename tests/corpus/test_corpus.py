@@ -16,6 +16,7 @@ from tests.corpus.convert import TYPES, ConversionError
 from tests.corpus.networks import NETWORKS
 from tests.corpus.outcome import UNHELPFUL, reached
 from tests.corpus.workshop import Workshop
+from tflm_planner.pipeline import api
 
 pytestmark = [
     needs_tflm,
@@ -55,4 +56,4 @@ def test_a_model_as_people_make_it(workshop: Workshop, name: str, kind: str) -> 
             assert len(made.refused) > 20 and not UNHELPFUL.search(made.refused), made
         else:
             assert made.proof == "verified", (command, made)
-            assert made.arena <= stock.arena, (command, made, stock)
+            assert made.arena <= stock.arena or api.arena(data).cannot_run, (made, stock)

@@ -11,7 +11,8 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     rewritten    what TFLM has no kernel for, or computes wrongly: TILE (`resize_repeats`), weights
                  of float16 (`widen_halves`), FILL, EXPAND_DIMS and CAST of other types
                  (`fold_fills`, `reshape_axes`, `dequantize_bytes`), choices of integers
-                 (`select_integers`), convolutions of parts of images (`fold_dilation`)
+                 (`select_integers`), maxima of int16 (`pool_maxima`), convolutions of parts of
+                 images (`fold_dilation`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`); parts of tensors of many axes
@@ -53,6 +54,7 @@ from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.merge_axes import merge_sliced_axes
 from tflm_planner.transforms.merge_moves import merge_moves
+from tflm_planner.transforms.pool_maxima import pool_maxima
 from tflm_planner.transforms.reshape_axes import reshape_axes
 from tflm_planner.transforms.resize_repeats import resize_repeats
 from tflm_planner.transforms.select_integers import select_integers
@@ -80,6 +82,7 @@ class Normalize:
             *widen_halves(model),
             *dequantize_bytes(model),
             *reshape_axes(model),
+            *pool_maxima(model),
             *select_integers(model),
             *_drop_dead(model),
             *fold_dilations(model),
@@ -99,8 +102,8 @@ def as_tflm_runs_it(model: Model) -> Model:
     TFLM lacks nothing of the kind."""
     runnable = clone(model)
     rewrites = (
-        fold_fills, widen_halves, dequantize_bytes, reshape_axes, select_integers, fold_dilations,
-        merge_sliced_axes, resize_repeats,
+        fold_fills, widen_halves, dequantize_bytes, reshape_axes, pool_maxima, select_integers,
+        fold_dilations, merge_sliced_axes, resize_repeats,
     )  # fmt: skip
     notes = [note for rewrite in rewrites for note in rewrite(runnable)]
     return runnable if notes else model

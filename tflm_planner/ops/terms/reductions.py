@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tflm_planner.ops.terms import field, mixing
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.maxima import maximum, parts_of
 from tflm_planner.ops.terms.parameters import all_of, is_float, quantisation
 from tflm_planner.ops.terms.values import Values
 
@@ -17,9 +18,9 @@ _OF_ROWS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
 
 
 def reduction(call: OpCall) -> list[Values] | None:
-    """MEAN and SUM of integers are sums of elements. Other reductions of integers are sums of mixed
-    elements, that is, sets. For floats each element is mixed with its place, since their order
-    matters."""
+    """MEAN and SUM of integers are sums of elements, and REDUCE_MAX is a MAX_POOL_2D of one window.
+    Other reductions of integers are sums of mixed elements, that is, sets. For floats each
+    element is mixed with its place, since their order matters."""
     axes = call.values(1)
     data = call.values(0)
     if not axes.known or not data.shape:
@@ -29,6 +30,11 @@ def reduction(call: OpCall) -> list[Values] | None:
         return [product]
     over = tuple(sorted({int(a) % len(data.shape) for a in axes.data.reshape(-1)}))
     elements = call.elements(0)
+    ends = quantisation(call.tensor(0)), quantisation(call.result)
+    if call.op.kind == "REDUCE_MAX" and ends[0] == ends[1] and not is_float(call.tensor(0)):
+        call.check_declared(_left(call, data.shape, over))
+        sums = field.total(parts_of(call), tuple(a + 1 for a in over))
+        return [maximum(call, sums).reshape(call.shape)]
     if is_float(call.tensor(0)):
         elements = _by_place(call, elements, over)
     elif call.op.kind not in ("MEAN", "SUM"):
@@ -36,7 +42,6 @@ def reduction(call: OpCall) -> list[Values] | None:
     sums = field.total(elements, tuple(a + 1 for a in over))
     call.check_declared(_left(call, data.shape, over))
     count = int(np.prod([data.shape[a] for a in over]))
-    ends = quantisation(call.tensor(0)), quantisation(call.result)
     # Some releases of TFLM have special kernels for some axes, which round differently.
     form = len(data.shape), over, call.op.options.keeps_dims
     return [call.mix(sums, call.op.kind, count, form, *ends).reshape(call.shape)]

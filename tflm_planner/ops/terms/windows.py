@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.ir import Tensor
 from tflm_planner.model.options import SAME_PADDING
 from tflm_planner.ops.terms import field, mixing
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.field import LANES, Residues
+from tflm_planner.ops.terms.maxima import maximum, parts_of
 from tflm_planner.ops.terms.parameters import is_float, quantisation
 from tflm_planner.ops.terms.sums import channel_keys, factors
 from tflm_planner.ops.terms.values import Values
@@ -219,25 +219,16 @@ def _factor(call: OpCall, place: int) -> Residues:
 
 def max_pool(call: OpCall) -> list[Values] | None:
     """MAX_POOL_2D: the set of the elements inside the image."""
-    window, data = sliding_window(call.op), call.tensor(0)
+    window = sliding_window(call.op)
     if window is None:
         return None
     if (picked := _picked(call)) is not None:
         return picked
-    name = "of a maximum"
-    least = call.mix(call.symbols.of_number(_least(data)), name).data
-    each = call.mix(call.elements(0), name).data
-    image = _pad(field.subtract(each, least.reshape(LANES, 1, 1, 1, 1)), window)
+    image = _pad(parts_of(call), window)
     sums = np.zeros((LANES, window.batch, *window.output, window.channels[1]), np.int64)
     for _, tap in _taps(window, image):
         sums += tap
-    return [call.mix(field.residues_of(sums), "maximum", *_ends(call))]
-
-
-def _least(tensor: Tensor) -> int | float:
-    if is_float(tensor):
-        return float(np.finfo(np.float32).min)
-    return -(1 << (8 * tensor.nbytes // max(tensor.elements, 1) - 1))
+    return [maximum(call, sums)]
 
 
 def _ends(call: OpCall) -> tuple[object, ...]:
