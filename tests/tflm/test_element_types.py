@@ -117,7 +117,10 @@ def test_what_no_kernel_takes_is_refused_with_operator_and_types(kind, types) ->
     [
         ("GATHER", ("int32", "int32", "->", "int32"), "gets types that its kernel takes"),
         ("RELU", ("int64", "->", "int64"), "gets types that its kernel takes"),
-        ("SQRT", ("int8", "->", "int8"), "keep it in float"),
+        ("SQRT", ("int16", "->", "int16"), "keep it in float"),
+        ("SQRT", ("int8", "->", "int8"), "looks it up in a table"),
+        ("SELECT_V2", ("bool", "int32", "int32", "->", "int32"), "sums and products"),
+        ("CAST", ("uint8", "->", "float32"), "writes one to float32 as DEQUANTIZE"),
         ("EXP", ("int16", "->", "int16"), "SOFTMAX or LOGISTIC"),
         ("GATHER", ("int16", "int32", "->", "int16"), "int8 mostly"),
     ],

@@ -22,7 +22,7 @@ from typing import Any
 
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels import library_of
-from tflm_planner.tflm.remedies import FREE_BATCH, counts_a_shape, remedy_of
+from tflm_planner.tflm.remedies import FREE_BATCH, counts_a_shape, remedy_of, written_as
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, has_operator, since
 
@@ -155,6 +155,8 @@ def _remedy(op: Op, target: Target) -> str:
     types = {t for t in (*operands, *results) if t is not None}
     if not has_operator(kind, target):
         return "newer TFLM has it: --tflm names the one that the firmware is built with"
+    if (written := written_as(op)) is not None:
+        return written
     if _is_hybrid(operands):
         return (
             "the model is hybrid, float activations with integer weights: convert it with full "

@@ -24,7 +24,7 @@ from tflm_planner.tflm.kernels.known_faults import known_faults
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations
 from tflm_planner.tflm.liveness import Timeline
 from tflm_planner.tflm.refusals import UNPLACED_SCRATCH, message
-from tflm_planner.tflm.remedies import remedy_of
+from tflm_planner.tflm.remedies import remedy_of, written_as
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
@@ -145,7 +145,7 @@ def _why_assumed(op: Op) -> str:
 
 
 def _way_out(op: Op) -> str:
-    remedy = remedy_of(op)
+    remedy = written_as(op) or remedy_of(op)
     return "" if remedy is None else f", or {remedy}"
 
 
