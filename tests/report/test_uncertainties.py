@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.command import Run
-from tests.conftest import CNN, PUBLISHED
+from tests.conftest import CNN, PUBLISHED, needs_tflm
 from tests.models.small import One, mystery, operator_alone
 from tests.transforms.row_loops import chain
 from tflm_planner.device.measuring.measurement import MeasuredSize
@@ -91,6 +91,26 @@ def test_a_reason_that_operators_share_is_said_once(tmp_path: Path, capsys) -> N
     (tmp_path / "gelu.tflite").write_bytes(one.finish((one.x, (1, 8))))
     said = Run(["check", tmp_path / "gelu.tflite", "--max-arena", "9K"], capsys).out
     assert said.count("TFLM has no kernel for GELU") == 1 and " and 1 more: TFLM has" in said
+
+
+@needs_tflm
+def test_a_plan_that_ends_a_doubt_is_not_in_doubt(tmp_path: Path, capsys) -> None:
+    """TFLM has no REDUCE_PROD, and the plan computes it ahead."""
+    one = One((1, 8), "float32")
+    shape, size, packed = (
+        one.graph.tensor(n, s, "int32") for n, s in (("shape", (2,)), ("n", ()), ("p", (2,)))
+    )
+    one.graph.op("SHAPE", [one.x], [shape], "ShapeOptions", outType=2)
+    one.graph.op("REDUCE_PROD", [shape, one.integers(0)], [size], "ReducerOptions")
+    first = one.integers(1)
+    one.graph.table.tensors[first].shape = []
+    one.graph.op("PACK", [first, size], [packed], "PackOptions", valuesCount=2)
+    y = one.tensor((1, 8))
+    one.graph.op("RESHAPE", [one.x, packed], [y], "ReshapeOptions")
+    (tmp_path / "prod.tflite").write_bytes(one.finish((y, (1, 8))))
+    said = Run([tmp_path / "prod.tflite", tmp_path / "out.tflite"], capsys).out
+    rows = [line for line in said.splitlines() if line.startswith(("  as it was", "  order and"))]
+    assert ["about" in row for row in rows] == [True, False], said
 
 
 @pytest.mark.slow

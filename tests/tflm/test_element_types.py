@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import date
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tflm_planner.model import serde
 from tflm_planner.model.flatbuffer.read import learnt
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.element_types import new_refusal
+from tflm_planner.tflm.element_types import new_refusal, refusal, types_since
 from tflm_planner.tflm.refusals import CONSTANT_OPERANDS, cannot_run, refused_operators
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.tflm.versions import with_tflm
@@ -129,6 +130,17 @@ def test_a_remedy_is_one_that_a_kernel_takes(kind, types, advice) -> None:
     """Not int8 for kernels that know floats alone, nor for arithmetic of shapes."""
     (refused,) = refused_operators([operator(kind, *types)], M4)
     assert advice in refused and "batch" not in refused
+
+
+def test_the_day_on_which_a_kernel_learnt_types() -> None:
+    arduino = load_target("arduino-2023")
+    cast, add = (operator(k, t, "->", "int32") for k, t in (("CAST", "bool"), ("ADD", "int32")))
+    assert types_since(cast, M4) == ("CAST of bool to int32", date(2024, 1, 22))
+    assert types_since(operator("CAST", "int8", "->", "int32"), M4)[1] == date.min
+    for op in (cast, add):
+        reason = refusal(op, arduino)
+        assert reason is not None and "newer TFLM has it: --tflm" in reason
+        assert refusal(op, M4) is None
 
 
 def test_only_what_counts_a_shape_is_told_of_a_free_batch() -> None:

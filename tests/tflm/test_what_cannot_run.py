@@ -325,6 +325,36 @@ def test_the_resolver_adds_no_builtin_of_your_own(custom: bool) -> None:
     assert ("TFLM has no SIGN" in remarks) is not custom
 
 
+@pytest.mark.parametrize(
+    ("kind", "dtype", "said"),
+    [
+        ("ADD", "int32", "runs on TFLM of 2023-03-30 and later (ADD of int32)"),
+        ("RELU6", "int16", "runs on TFLM of 2024-09-26 and later (RELU6 of int16)"),
+        ("ADD", "int8", "runs on TFLM of January 2023 and later"),
+    ],
+)
+def test_the_oldest_tflm_is_one_whose_kernels_take_the_types(
+    kind: str, dtype: str, said: str
+) -> None:
+    model = of_type(kind, dtype)
+    nano = load_target("nano33ble")
+    remarks = " ".join(paste_of(read_model(model), api.arena(model, nano), nano).remarks)
+    assert said in remarks
+    lacking = f"Arduino_TensorFlowLite of February 2023 lacks {kind} of {dtype}"
+    assert (lacking in remarks) is (dtype != "int8")
+
+
+def of_type(kind: str, dtype: str) -> bytes:
+    """An operator of one or two equal operands."""
+    net = Net()
+    graph = net.graph()
+    scale = {} if dtype == "int32" else {"scale": 0.1}
+    x, y = graph.input("x", (1, 8), dtype, **scale), graph.tensor("y", (1, 8), dtype, **scale)
+    graph.op(kind, [x, x] if kind == "ADD" else [x], [y])
+    graph.outputs(y)
+    return net.finish()
+
+
 def test_sizes_that_change_from_turn_to_turn_are_no_free_batch() -> None:
     """What a recurrent layer that returns its sequence becomes where its loop is not unrolled."""
     net = Net()

@@ -64,6 +64,17 @@ def moves(kind: str, types: str, target: Target) -> bool:
     return _refusal((kind, (types, *update), (types,)), target) is None
 
 
+def types_since(op: Op, target: Target) -> tuple[str, date]:
+    """The day from which the target's kernel takes an operator's types, and operator and types in
+    words; `date.min` if it always did, as far as is known."""
+    kernel = _kernels().get(op.kind)
+    types = None if kernel is None else kernel.types_of(form_of(op))
+    if types is None:
+        return op.kind, date.min
+    learnt = _day_learnt(f"{op.kind} {' '.join(types)}", target)
+    return f"{op.kind} of {_types_in_words(op.kind, types)}", learnt or date.min
+
+
 def lacks_types(op: Op) -> bool:
     """Whether the reference kernel of today's TFLM is known not to take an operator's types."""
     kernel = _kernels().get(op.kind)
@@ -153,7 +164,7 @@ def _remedy(op: Op, target: Target) -> str:
     """What to do about an operator that does not run."""
     kind, operands, results = form_of(op)
     types = {t for t in (*operands, *results) if t is not None}
-    if not has_operator(kind, target):
+    if not has_operator(kind, target) or types_since(op, target)[1] > day_of(target):
         return "newer TFLM has it: --tflm names the one that the firmware is built with"
     if (written := written_as(op)) is not None:
         return written

@@ -19,6 +19,7 @@ from tflm_planner.report.document import Paste
 from tflm_planner.report.text.arena import margin_remarks
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.element_types import types_since
 from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
@@ -84,6 +85,7 @@ def _versions(model: Model, target: Target) -> Iterator[str]:
     """Yield remarks on the oldest TFLM that has all features of the model and, for an Arduino
     board, on whether Arduino's library is new enough."""
     days = {op.kind: since(op.kind) for op in model.ops()}
+    days |= dict(types_since(op, target) for op in model.ops())
     if len(model.graphs) > 1 and carried_plan(model):
         days["plans of several sub-graphs"] = since_behaviour("plans_of_subgraphs")
     newest = max(days.values(), default=date.min)
@@ -100,12 +102,14 @@ def _on_arduino(model: Model, target: Target, newest: date) -> str:
     """A remark on whether the library in Arduino's library manager runs the model."""
     day = day_of_version(_ARDUINO_LIBRARY)
     old = with_tflm(target, day.isoformat())
-    missing = sorted({op.kind for op in model.ops() if lacks(op.kind, old)})
+    missing = {op.kind for op in model.ops() if lacks(op.kind, old)}
+    days = dict(types_since(op, old) for op in model.ops())
+    missing |= {what for what, learnt in days.items() if learnt > day}
     library = f"Arduino_TensorFlowLite of {day:%B %Y}"
     if not missing and newest <= day:
         return (
             f"{library} has all that it needs; its structures are other ones: --target "
             f"{_ARDUINO_LIBRARY} says its arena"
         )
-    lacking = ", ".join(missing) or "plans of several sub-graphs"
+    lacking = ", ".join(sorted(missing)) or "plans of several sub-graphs"
     return f"{library} lacks {lacking}: use a newer TFLM, or --tflm {day:%Y-%m}"

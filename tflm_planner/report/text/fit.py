@@ -192,7 +192,8 @@ def ladder_rows(report: Report) -> Iterator[tuple[str, str]]:
 def ladder_cells(report: Report) -> Iterator[tuple[Rung, tuple[str, str, str, str]]]:
     """Yield each rung with its label, bytes, slowdown, and the command or outcome."""
     for rung in report.ladder:
-        size, slower = _figure(rung, report.bound), _slowdown(rung)
+        bound = (report.before if rung.kind == "stock" else report.after).arena.bound
+        size, slower = _figure(rung, bound), _slowdown(rung)
         yield rung, (LABELS[rung.kind], size, slower, _outcome(rung))
 
 
