@@ -34,7 +34,7 @@ _OPTIONS = {
     "MAX_POOL_2D": "Pool2DOptions", "AVERAGE_POOL_2D": "Pool2DOptions",
     "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
     "CAST": "CastOptions", "LOGICAL_NOT": "LogicalNotOptions",
-    "DEQUANTIZE": "DequantizeOptions",
+    "DEQUANTIZE": "DequantizeOptions", "CONV_2D": "Conv2DOptions",
 }  # fmt: skip
 _FIRST_VERSION = (
     "RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE", "CAST", "LOGICAL_NOT",

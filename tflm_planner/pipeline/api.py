@@ -80,7 +80,7 @@ from tflm_planner.transforms.normalize import as_tflm_runs_it
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Equality, Tolerance, Verdict, judge_equality
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
-from tflm_planner.verification.prepared import prepared
+from tflm_planner.verification.prepared import as_litert_tells, prepared
 from tflm_planner.verification.terms import TermsProof
 
 __all__ = [
@@ -176,7 +176,7 @@ def _plan(
 ) -> PlanResult:
     started = time.monotonic()
     original = load(source)
-    runnable, rewritten = prepared(original, on_progress)
+    runnable, rewritten = prepared(original, options.target, on_progress)
     model = read_model(runnable)
     kernels = options.memory.kernels
     before = inspect_model(as_tflm_runs_it(model), kernels)
@@ -290,7 +290,7 @@ def _split(
     on_progress: Progress,
     stop: Stop,
 ) -> SplitResult:
-    data, _ = prepared(data, on_progress)
+    data, _ = prepared(data, options.target, on_progress)
     model, target = read_model(data), options.target
     kernels = options.memory.kernels
     data, _ = without_wrong_plan(data, model, kernels)
@@ -335,7 +335,7 @@ def compare(
     """What a model needs on each target for each kind of plan in `columns`. Nothing is written, and
     plans are not run. Ctrl-C, or another thread with `stop`, ends the searches, and the result says
     so."""
-    data, _ = prepared(load(source), on_progress)
+    data, _ = as_litert_tells(load(source), on_progress)
     with _search(stop or Stop()) as stop:
         search = CellSearch(tuple(columns), stop, on_progress, workers)
         return compare_boards.compare(data, name_of(source), targets, search)

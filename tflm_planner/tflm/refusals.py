@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable, Sequence
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.reachability import reachable
+from tflm_planner.tflm.channel_scales import refusal_of_channel_scales
 from tflm_planner.tflm.element_types import refusal
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import has_entry
@@ -151,6 +152,7 @@ def _refused_places(
             _of_padded_parts(op),
             _of_empty_result(op, target),
             refusal_of_scales(op),
+            refusal_of_channel_scales(op, target),
             variables.refusal(op),
             UNPLACED_SCRATCH if op in apart and _has_known_scratch(op, target) else None,
         )

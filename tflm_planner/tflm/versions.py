@@ -20,8 +20,10 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
 Behaviour = Literal[
-    "plans_of_subgraphs", "refuses_empty_results", "shapes_of_six_axes", "skips_copies"
-]
+    "plans_of_subgraphs", "refuses_empty_results", "refuses_scales_of_channels",
+    "scales_of_channels_esp_nn", "scales_of_channels_int16", "scales_of_channels_int8",
+    "shapes_of_six_axes", "skips_copies",
+]  # fmt: skip
 FIRST_KNOWN = date(2023, 1, 1)
 """The first day that the table covers."""
 

@@ -19,9 +19,7 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.compare import VerifyOptions, verify
-from tflm_planner.verification.declare import declared_anew
-from tflm_planner.verification.prepared import prepared
-from tflm_planner.verification.tabulate import needs_table
+from tflm_planner.verification.prepared import as_in
 from tflm_planner.verification.terms import TermsProof, prove_by_terms
 from tflm_planner.verification.verdict import (
     DIFFERENT,
@@ -100,11 +98,7 @@ def judge_equality(
     model.
     """
     options = options or VerifyOptions()
-    has_tables = not any(map(needs_table, read_model(result, dialect=True).main.ops))
-    if has_tables:
-        original, _ = prepared(original, on_progress)
-    else:
-        original = declared_anew(original, on_progress).data
+    original = as_in(original, read_model(result, dialect=True), on_progress)
     verdict = verify(original, result, options, on_progress)
     if options.tolerance is not None:
         return Equality(verdict, TermsProof("not run", detail="small differences are allowed"))

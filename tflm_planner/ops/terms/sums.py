@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
+from tflm_planner.model.schema import type_names
 from tflm_planner.ops.terms import mixing
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.field import LANES
@@ -26,6 +27,17 @@ def _rescaling(op: Op, scales: tuple[float, ...]) -> str:
     """How kernels make one integer factor from the scales. FULLY_CONNECTED with one scale for all
     channels first rounds the product of two scales to 24 bits, which no other kernel does."""
     return "of a product" if op.kind == "FULLY_CONNECTED" and len(scales) == 1 else "of a channel"
+
+
+def _bias_type(call: OpCall, data: int, bias: int) -> str | None:
+    """The type of the bias, which is that of the sums. Integers without a bias are summed as with
+    one of zeros: of int32, or for data of int16 of int64, unless the options ask for int32
+    (fully_connected.cc and conv.cc of tflite-micro 90b983c)."""
+    if call.has(bias):
+        return call.tensor(bias).type_name
+    asked = type_names().get(call.op.options.bias_type)
+    default = {"int8": "int32", "int16": "int32" if asked == "int32" else "int64"}
+    return default.get(call.tensor(data).type_name)
 
 
 def factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
@@ -72,7 +84,7 @@ def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | N
         shifts = np.broadcast_to(values.data.reshape(-1), channels)
     base = mixing.key(
         "sum", quantisation(call.tensor(data)), filters.type_name, quantisation(result),
-        call.tensor(bias).type_name if call.has(bias) else None, _rescaling(call.op, scales),
+        _bias_type(call, data, bias), _rescaling(call.op, scales),
         options(call.op, *GEOMETRY),
     )  # fmt: skip
     wide = np.broadcast_to(np.array(scales or (0.0,)), channels)

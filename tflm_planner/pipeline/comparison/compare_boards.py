@@ -47,14 +47,17 @@ def compare(data: bytes, source: str, targets: Sequence[Target], search: CellSea
 
 def _cells(data: bytes, target: Target, search: CellSearch) -> tuple[Cell, ...]:
     """The cells that all targets with these kernels share."""
-    model, arena = arena_in(data, target)
+    _, arena = arena_in(data, target)
     stock = Cell.of("stock", arena, len(data))
     if search.columns == AS_IS:
         return (stock,)
     # these import the searches, and numpy
     from tflm_planner.pipeline.comparison.planned_cells import PlannedCells
     from tflm_planner.pipeline.planning.versions import reasons_against
+    from tflm_planner.verification.prepared import as_target_takes
 
+    data, _ = as_target_takes(data, target)
+    model, _ = arena_in(data, target)
     if reasons_against(model, target):
         return tuple(replace(stock, kind=kind) for kind in search.columns)
 

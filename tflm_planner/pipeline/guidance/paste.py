@@ -19,6 +19,7 @@ from tflm_planner.report.document import Paste
 from tflm_planner.report.text.arena import margin_remarks
 from tflm_planner.report.text.safe import safe_text
 from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.channel_scales import channel_scales_since
 from tflm_planner.tflm.element_types import types_since
 from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.resolver_methods import resolver_method
@@ -84,8 +85,7 @@ def _own_kernel(kind: str, *, custom: bool) -> str:
 def _versions(model: Model, target: Target) -> Iterator[str]:
     """Yield remarks on the oldest TFLM that has all features of the model and, for an Arduino
     board, on whether Arduino's library is new enough."""
-    days = {op.kind: since(op.kind) for op in model.ops()}
-    days |= dict(types_since(op, target) for op in model.ops())
+    days = {op.kind: since(op.kind) for op in model.ops()} | _days_of_types(model, target)
     if len(model.graphs) > 1 and carried_plan(model):
         days["plans of several sub-graphs"] = since_behaviour("plans_of_subgraphs")
     newest = max(days.values(), default=date.min)
@@ -98,13 +98,23 @@ def _versions(model: Model, target: Target) -> Iterator[str]:
         yield _on_arduino(model, target, newest)
 
 
+def _days_of_types(model: Model, target: Target) -> dict[str, date]:
+    """What kernels of the target take of the model's types and scales -> the day from which they
+    do."""
+    days = dict(types_since(op, target) for op in model.ops())
+    for op in model.ops():
+        learnt = channel_scales_since(op, target) or date.max
+        if learnt > date.min:
+            days[f"{op.kind} with a scale for each channel"] = learnt
+    return days
+
+
 def _on_arduino(model: Model, target: Target, newest: date) -> str:
     """A remark on whether the library in Arduino's library manager runs the model."""
     day = day_of_version(_ARDUINO_LIBRARY)
     old = with_tflm(target, day.isoformat())
     missing = {op.kind for op in model.ops() if lacks(op.kind, old)}
-    days = dict(types_since(op, old) for op in model.ops())
-    missing |= {what for what, learnt in days.items() if learnt > day}
+    missing |= {what for what, learnt in _days_of_types(model, old).items() if learnt > day}
     library = f"Arduino_TensorFlowLite of {day:%B %Y}"
     if not missing and newest <= day:
         return (
