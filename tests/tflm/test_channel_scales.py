@@ -58,8 +58,8 @@ def op_of(data: bytes) -> Op:
         ("int8", "arduino-2023", None, "takes the first scale for all channels"),
         ("int8", "esp32s3/esp-nn-1.1.2", "2025-01", "takes the first scale for all channels"),
         ("int8", "esp32s3/esp-nn-1.1.2", "2025-03", None),
-        ("int16", "cortex-m4/cmsis-nn", "current", "TFLM's kernel for cmsis-nn takes one scale"),
-        ("int16", "cortex-m55/cmsis-nn", "2025-10", "TFLM's kernel for cmsis-nn takes one scale"),
+        ("int16", "cortex-m4/cmsis-nn", "current", "the kernel of CMSIS-NN takes one scale"),
+        ("int16", "cortex-m55/cmsis-nn", "2025-10", "the kernel of CMSIS-NN takes one scale"),
         ("int16", "cortex-m4/reference", "current", None),
         ("int16", "cortex-m4/reference", "2025-03", "refuses it (since 2025-03-17)"),
         ("int16", "cortex-m4/unknown", "current", None),  # nobody has read it

@@ -20,13 +20,22 @@ KINDS = ["EXP", "GELU", "LOG", "RELU_0_TO_1", "SQRT"]
 LOOKED_UP = ["CAST", "ADD", "GATHER"]
 
 
-def operator(kind: str, times: int = 1, dtype: str = "int8", scale: float = 0.02) -> bytes:
-    """256 numbers, or none below zero for a root, through as many operators side by side."""
+def operator(
+    kind: str,
+    times: int = 1,
+    dtype: str = "int8",
+    *,
+    scale: float = 0.02,
+    zero: int = -100,
+    below_zero: bool = False,
+) -> bytes:
+    """256 numbers through as many operators side by side: none below zero for a root, unless
+    `below_zero`."""
     net = Net()
     graph = net.graph()
-    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": scale, "zero": -100}
+    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": scale, "zero": zero}
     x = graph.input("x", (4, 64), dtype, **quantised)
-    if kind == "SQRT":
+    if kind == "SQRT" and not below_zero:
         x, given = graph.tensor("some", (4, 64), dtype, **quantised), x
         graph.op("RELU", [given], [x])
     outputs: list[int] = []
@@ -82,6 +91,19 @@ def test_a_square_root_of_what_is_negative_is_that_of_zero() -> None:
     assert gather.inputs[0] is not None and gather.inputs[0].buffer.data is not None
     table = gather.inputs[0].buffer.data.view(np.int8)
     assert set(table[: 128 - 100]) == {-100} and table[-1] > -100
+
+
+@needs_tflm
+def test_a_root_of_an_input_is_a_table_though_litert_refuses_most_inputs() -> None:
+    data = operator("SQRT", below_zero=True)
+    made = api.plan(data)
+    assert [op.kind for op in read_model(made.data).ops()] == LOOKED_UP
+
+
+@pytest.mark.parametrize("zero", [1000, -1000])
+def test_a_zero_point_that_is_no_int8_stays(zero: int) -> None:
+    data = operator("SQRT", zero=zero)
+    assert tabulated(data) == (data, [])
 
 
 @needs_tflm

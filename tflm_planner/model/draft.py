@@ -63,9 +63,8 @@ class Draft:
         """A tensor of the type and quantisation of `like`, without a value."""
         raw = copy(like.raw)
         raw.shapeSignature = None
-        empty = self._model.buffers[0] if self._model.buffers else like.buffer
-        buffer = like.buffer if empty.data is not None and empty.data.size else empty
-        result = Tensor(name, like.type, tuple(shape), buffer, like.quantization, False, 0, raw)
+        buffer, own = self._no_data(), like.quantization
+        result = Tensor(name, like.type, tuple(shape), buffer, own, False, 0, raw)
         self._tensors.append(result)
         self._likes[result] = like
         return result
@@ -81,11 +80,21 @@ class Draft:
         """A tensor without quantisation and without a value."""
         raw = schema.generated.TensorT(name=b"")
         result = Tensor(
-            name, _number_of(type_name), tuple(shape), self._model.buffers[0], NOT_QUANTIZED,
+            name, _number_of(type_name), tuple(shape), self._no_data(), NOT_QUANTIZED,
             False, 0, raw,
         )  # fmt: skip
         self._tensors.append(result)
         return result
+
+    def _no_data(self) -> DataBuffer:
+        """The buffer of tensors without a value: the first, unless a damaged file has bytes in
+        it."""
+        drafted = [buffer for buffer in self._buffers if buffer.data is None]
+        for buffer in (*self._model.buffers[:1], *drafted):
+            if buffer.data is None or not buffer.data.size:
+                return buffer
+        self._buffers.append(DataBuffer(None, False, schema.generated.BufferT()))
+        return self._buffers[-1]
 
     def constant(
         self,

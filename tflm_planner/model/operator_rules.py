@@ -21,7 +21,7 @@ Fault = str | None
 """What is wrong with an operator, in words; None if nothing is."""
 Rule = Callable[[Op], Fault]
 
-_MOST_SIZE = 1 << 16
+MOST_SIZE = 1 << 16
 """Largest stride, dilation and window: no kernel has larger ones, and sums must stay small."""
 
 
@@ -66,7 +66,7 @@ def sizes(*fields: str) -> Rule:
     def rule(op: Op) -> Fault:
         for name in fields:
             value = op.options.number(name, 1)
-            if not 1 <= value <= _MOST_SIZE:
+            if not 1 <= value <= MOST_SIZE:
                 return f"has {value} as {name}, which must be 1 or more"
         return None
 
@@ -367,7 +367,7 @@ def blocks(op: Op) -> Fault:
     size, shape = op.options.number("blockSize"), _shape(op.inputs[0])
     divided = [shape[3]] if op.kind == "DEPTH_TO_SPACE" else list(shape[1:3])
     unit = size * size if op.kind == "DEPTH_TO_SPACE" else size
-    if not 1 <= size <= _MOST_SIZE or any(n % unit for n in divided):
+    if not 1 <= size <= MOST_SIZE or any(n % unit for n in divided):
         return f"has blocks of {size} in {_text(shape)}"
     return same_elements(op)
 

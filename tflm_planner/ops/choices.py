@@ -3,7 +3,8 @@
     SELECT_V2 test, word + 20, word     word + CAST(test) * 20
     SELECT_V2 test, a, b                CAST(test) * a + CAST(LOGICAL_NOT test) * b
 
-Integers without scales alone: nothing is rounded, and what overflows does so alike.
+Integers without scales alone: nothing is rounded, and what overflows does so alike. A test is the
+byte 0 or 1, as a bool of C++ is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tflm_planner.model.ir import Op, Tensor
 _TYPE = "int32"
 
 
-class Choice(NamedTuple):
+class IntegerChoice(NamedTuple):
     """A SELECT_V2: `chosen` where `test` holds, else `otherwise`. added: the constant that `chosen`
     is more than `otherwise`; None if it is no such sum."""
 
@@ -25,14 +26,16 @@ class Choice(NamedTuple):
     added: Tensor | None
 
 
-def choice_of(op: Op) -> Choice | None:
+def choice_of(op: Op) -> IntegerChoice | None:
     """The choice that a SELECT_V2 of int32 makes; None for any other operator."""
     if op.kind != "SELECT_V2" or len(op.inputs) != 3 or not is_plain(op):
         return None
     test, chosen, otherwise = op.inputs
     if test is None or chosen is None or otherwise is None or test.type_name != "bool":
         return None
-    return Choice(test, chosen, otherwise, _added(chosen, otherwise))
+    if not all(map(_is_integer, (chosen, otherwise, *op.outputs))):
+        return None
+    return IntegerChoice(test, chosen, otherwise, _added(chosen, otherwise))
 
 
 def _added(chosen: Tensor, otherwise: Tensor) -> Tensor | None:

@@ -10,7 +10,7 @@ it can be a view: the kernel then copies each byte onto itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tflm_planner.model.constants import integers
@@ -215,3 +215,21 @@ def multiplies_matrix(op: Op) -> bool:
     if product is None or data is None or product.rows < 2:
         return False
     return len(data.shape or ()) == len(op.outputs[0].shape or ()) == 2
+
+
+def shape_with_other_axes(op: Op, axis: Sequence[int] | None = None) -> tuple[int, ...] | None:
+    """The shape that EXPAND_DIMS or SQUEEZE makes; None if that is unknown or impossible. axis: the
+    second operand of EXPAND_DIMS where it is known; else it is read from a constant."""
+    shape = None if not op.inputs or op.inputs[0] is None else op.inputs[0].shape
+    if shape is None:
+        return None
+    if op.kind == "SQUEEZE":
+        gone = {a % max(len(shape), 1) for a in op.options.squeezed_axes}
+        gone = gone or {a for a, n in enumerate(shape) if n == 1}
+        left = tuple(n for a, n in enumerate(shape) if a not in gone)
+        return left if all(shape[a] == 1 for a in gone if a < len(shape)) else None
+    axes = axis if axis is not None or len(op.inputs) < 2 else integers(op.inputs[1])
+    if axes is None or len(axes) != 1 or not -len(shape) - 1 <= axes[0] <= len(shape):
+        return None
+    at = axes[0] % (len(shape) + 1)
+    return (*shape[:at], 1, *shape[at:])

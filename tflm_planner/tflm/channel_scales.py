@@ -8,8 +8,8 @@ converter writes since 2024, and which few of TFLM's kernels take:
                            90b983c); with ESP-NN the first scale was taken until February 2025
 
 A convolution of one pixel computes the same, and takes such scales in every TFLM
-(`transforms/convolve_rows`). Source: git log of fully_connected_common.cc, and of esp_nn of
-esp-tflite-micro. The days are in data/history.toml.
+(`transforms/substitutes/convolve_rows`). Source: git log of fully_connected_common.cc, and of
+esp_nn of esp-tflite-micro. The days are in data/history.toml.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datetime import date
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.roles import ROWS_BY_MATRIX
-from tflm_planner.tflm.kernels import library_of
+from tflm_planner.tflm.kernels import LIBRARIES, library_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can, day_of, since_behaviour
 
@@ -36,8 +36,9 @@ def refusal_of_channel_scales(op: Op, target: Target) -> str | None:
     types = f"{ROWS_BY_MATRIX} of {op.operands()[0].type_name} with a scale for each channel"
     first = channel_scales_since(op, target)
     if first is None:
-        return f"{types}: TFLM's kernel for {library_of(target).name} takes one scale; {_REMEDY}"
-    if can(target, "refuses_scales_of_channels") and not _is_esp_nn(target):
+        return f"{types}: the kernel of {library_of(target).title} takes one scale; {_REMEDY}"
+    shared = LIBRARIES["reference"].channel_scales[op.operands()[0].type_name]
+    if can(target, "refuses_scales_of_channels") and not can(target, shared):
         return f"{types}: TFLM of {day_of(target)} refuses it (since {first}); {_REMEDY}"
     return (
         f"{types}: TFLM of {day_of(target)} takes the first scale for all channels, and computes "
@@ -58,16 +59,11 @@ def channel_scales_since(op: Op, target: Target) -> date | None:
     """The day from which the target's kernel computes an operator with all scales of its weights:
     `date.min` if it always did, or if nobody knows; None if it does not today."""
     library = library_of(target)
-    if not has_channel_scales(op) or not library.is_read:
+    if not has_channel_scales(op) or not library.is_exact:
         return date.min
     data, weights = op.operands()[:2]
-    if weights.type_name == "int4" or (data.type_name == "int16" and _is_cmsis_nn(target)):
-        return None
-    if data.type_name == "int16":
-        return since_behaviour("scales_of_channels_int16")
-    if _is_esp_nn(target):
-        return since_behaviour("scales_of_channels_esp_nn")
-    return since_behaviour("scales_of_channels_int8")
+    behaviour = library.channel_scales.get(data.type_name)
+    return None if behaviour is None or weights.type_name == "int4" else since_behaviour(behaviour)
 
 
 def has_channel_scales(op: Op) -> bool:
@@ -78,11 +74,3 @@ def has_channel_scales(op: Op) -> bool:
     if data is None or weights is None or len(weights.quantization.scales) < 2:
         return False
     return data.type_name in ("int8", "int16") and weights.type_name in ("int8", "int4")
-
-
-def _is_cmsis_nn(target: Target) -> bool:
-    return target.kernels.startswith("cmsis-nn")
-
-
-def _is_esp_nn(target: Target) -> bool:
-    return target.kernels.startswith("esp-nn")

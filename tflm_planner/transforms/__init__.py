@@ -2,6 +2,7 @@
 
     normalize                                    always applied: rewrites that never cost anything
         fold_shapes, drop_identities, fold_transpose, collapse_axes
+    substitutes/                                 operators that TFLM has for those that it lacks
     drop_conversions                             other types at inputs and outputs (--io int8)
     reorder, minify, attach_plan                 order; size of the file; plan in the file
     spelling                                     operators written so that other kernels run

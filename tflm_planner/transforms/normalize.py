@@ -8,15 +8,10 @@ Each lowers memory or leaves it as it is, keeps every bit of the results, and ne
     computed     operators on shapes, which never change on TFLM (`fold_shapes`)
     dropped      operators that change nothing (`drop_identities`), or whose results nothing reads,
                  and kinds of which no operator is left
-    rewritten    what TFLM has no kernel for, or computes wrongly: TILE (`resize_repeats`), weights
-                 of float16 (`widen_halves`), FILL, EXPAND_DIMS and CAST of other types
-                 (`fold_fills`, `reshape_axes`, `dequantize_bytes`), choices of integers
-                 (`select_integers`), maxima of int16 (`pool_maxima`), convolutions of parts of
-                 images (`fold_dilation`)
+    rewritten    what no TFLM runs (`substitutes`)
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
-                 CMSIS-NN writes every result (`collapse_axes`); parts of tensors of many axes
-                 (`merge_axes`); and chains of operators that move
+                 CMSIS-NN writes every result (`collapse_axes`); and chains of operators that move
                  elements, so that no whole image is copied of which a part is used (`merge_moves`)
 
 A rewrite that may cost memory, time or bytes of the file is a separate transform.
@@ -46,19 +41,11 @@ from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.compiled_models import refuse_compiled
-from tflm_planner.transforms.dequantize_bytes import dequantize_bytes
 from tflm_planner.transforms.drop_identities import drop_identities
-from tflm_planner.transforms.fold_dilation import fold_dilations
-from tflm_planner.transforms.fold_fills import fold_fills
 from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
-from tflm_planner.transforms.merge_axes import merge_sliced_axes
 from tflm_planner.transforms.merge_moves import merge_moves
-from tflm_planner.transforms.pool_maxima import pool_maxima
-from tflm_planner.transforms.reshape_axes import reshape_axes
-from tflm_planner.transforms.resize_repeats import resize_repeats
-from tflm_planner.transforms.select_integers import select_integers
-from tflm_planner.transforms.widen_halves import widen_halves
+from tflm_planner.transforms.substitutes import substitute
 
 
 @dataclass(frozen=True)
@@ -78,19 +65,11 @@ class Normalize:
             *_drop_tensors(model),
             *_keep_inside(model),
             *fold_shapes(model),
-            *fold_fills(model),
-            *widen_halves(model),
-            *dequantize_bytes(model),
-            *reshape_axes(model),
-            *pool_maxima(model),
-            *select_integers(model),
             *_drop_dead(model),
-            *fold_dilations(model),
             *fold_transposes(model),
             *collapse_transpose_axes(model),
-            *merge_sliced_axes(model),
             *drop_identities(model),
-            *resize_repeats(model),
+            *substitute(model),
             *(merge_moves(model) if self.merges else ()),
         ]
         drop_codes(model)
@@ -101,11 +80,7 @@ def as_tflm_runs_it(model: Model) -> Model:
     """A copy of the model with what TFLM lacks rewritten, and nothing else; the model itself where
     TFLM lacks nothing of the kind."""
     runnable = clone(model)
-    rewrites = (
-        fold_fills, widen_halves, dequantize_bytes, reshape_axes, pool_maxima, select_integers,
-        fold_dilations, merge_sliced_axes, resize_repeats,
-    )  # fmt: skip
-    notes = [note for rewrite in rewrites for note in rewrite(runnable)]
+    notes = substitute(runnable)
     return runnable if notes else model
 
 

@@ -29,7 +29,7 @@ from tflm_planner.verification.session import (
     RuntimeTimeoutError,
     Session,
 )
-from tflm_planner.verification.stand_ins import as_registered, cleaned_up, first_choice
+from tflm_planner.verification.stand_ins import as_registered, cleaned_up, first_choice, is_refused
 from tflm_planner.verification.tolerance import Differences, Tolerance
 from tflm_planner.verification.verdict import (
     CANNOT_RUN,
@@ -113,8 +113,12 @@ def verify(
     arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
         runs = _Runs(stack, original, models, options)
+        # A result that TFLM refuses, too, is no plan: it is not held against a cleaned-up original.
+        is_plan = not is_refused("TFLM", models[1])
         given = {
-            name: first_choice(name, original, models[0]) for name in asked if name not in left_out
+            name: first_choice(name, original, models[0]) if is_plan else original
+            for name in asked
+            if name not in left_out
         }
         pairs = {name: runs.start(name, file, result) for name, file in given.items()}
         for name in asked:
@@ -123,7 +127,12 @@ def verify(
                 continue
             on_progress(f"comparing on {name}")
             pair, check = pairs[name], pairs[name].compare()
-            if name == "TFLM" and check.status == CANNOT_RUN and given[name] is original:
+            if (
+                name == "TFLM"
+                and check.status == CANNOT_RUN
+                and is_plan
+                and given[name] is original
+            ):
                 given[name] = cleaned_up(original) or original
                 if given[name] is not original:
                     pair = runs.start(name, given[name], result)

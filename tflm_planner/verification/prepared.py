@@ -20,7 +20,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tflm.channel_scales import has_channel_scales, takes_channel_scales
 from tflm_planner.tflm.targets import Target
-from tflm_planner.transforms.convolve_rows import convolve_rows
+from tflm_planner.transforms.substitutes.convolve_rows import convolve_rows
 from tflm_planner.verification.declare import declared_anew
 from tflm_planner.verification.tabulate import needs_table, tabulated
 from tflm_planner.verification.terms import prove_by_terms

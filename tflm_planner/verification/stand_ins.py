@@ -41,9 +41,13 @@ def as_registered(runtime: str, data: bytes, model: Model) -> bytes:
 def first_choice(runtime: str, data: bytes, model: Model) -> bytes:
     """The file that a runtime is first given for an original: on TFLM cleaned up where it is known
     not to run the model, or to compute garbage."""
-    is_refused = runtime == "TFLM" and cannot_run(model, _HOST)
-    cleaned = cleaned_up(data) if is_refused else None
+    cleaned = cleaned_up(data) if is_refused(runtime, model) else None
     return data if cleaned is None else cleaned
+
+
+def is_refused(runtime: str, model: Model) -> bool:
+    """Whether a runtime is known not to run a model, or to compute garbage."""
+    return runtime == "TFLM" and bool(cannot_run(model, _HOST))
 
 
 @lru_cache(maxsize=4)  # an original is asked for some times; its terms take a second

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import resize
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.new_model import NewModel
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.terms.parameters import all_of
@@ -37,7 +37,7 @@ _FROM_ZERO = {"EXP": False, "GELU": False, "LOG": False, "RELU_0_TO_1": False, "
 numbers below zero."""
 _NUMBERS = np.arange(-128, 128).astype(np.int8)
 
-Numbers = npt.NDArray[np.int8]
+ByteTable = npt.NDArray[np.int8]
 
 
 def tabulated(data: bytes, on_progress: Progress = silent) -> tuple[bytes, list[str]]:
@@ -48,7 +48,7 @@ def tabulated(data: bytes, on_progress: Progress = silent) -> tuple[bytes, list[
     if not wanted or not is_installed("LiteRT"):
         return data, []
     on_progress("asking LiteRT for tables of what TFLM lacks")
-    tables: dict[tuple[object, ...], Numbers | None] = {}
+    tables: dict[tuple[object, ...], ByteTable | None] = {}
     kinds: list[str] = []
     for op in wanted:
         key = all_of(op, (*op.operands(), *op.outputs))
@@ -58,7 +58,7 @@ def tabulated(data: bytes, on_progress: Progress = silent) -> tuple[bytes, list[
             _look_up(model, op, table)
             kinds.append(op.kind)
     changed = write_model(model)
-    if not kinds or not _computes_the_same(data, changed):
+    if not kinds or not _computes_the_same(data, changed, any(map(_FROM_ZERO.get, kinds))):
         return data, []
     operators = count(len(kinds), "operator", "operators")
     note = f"{operators} of int8 written as tables of 256 numbers, as TFLM lacks the kernels"
@@ -72,18 +72,29 @@ def needs_table(op: Op) -> bool:
     data, result = op.inputs[0], op.outputs[0]
     if data is None or data.is_constant or data.shape != result.shape:
         return False
-    if any(t.type_name != "int8" or t.quantization.single is None for t in (data, result)):
+    if not all(map(_is_of_bytes, (data, result))):
         return False
     return resolver_method(op.kind) is None or lacks_types(op)
 
 
-def _computes_the_same(data: bytes, changed: bytes) -> bool:
-    """Whether LiteRT runs both models, and gives the same outputs for an input."""
+def _is_of_bytes(tensor: Tensor) -> bool:
+    """Whether it holds int8 with one scale, and a zero point that is an int8."""
+    single = tensor.quantization.single
+    if tensor.type_name != "int8" or single is None or tensor.is_variable:
+        return False
+    return -128 <= single[1] <= 127
+
+
+def _computes_the_same(data: bytes, changed: bytes, may_refuse: bool) -> bool:
+    """Whether LiteRT runs both models, and gives the same outputs for an input. may_refuse: whether
+    it refuses some inputs of the first."""
     before, after = (computed_on_litert(each, read_model(each), 1) for each in (data, changed))
-    return before is not None and after is not None and before.outputs == after.outputs
+    if before is None or after is None:
+        return may_refuse and after is not None
+    return before.outputs == after.outputs
 
 
-def _table_of(op: Op) -> Numbers | None:
+def _table_of(op: Op) -> ByteTable | None:
     """What LiteRT makes of each of the 256 numbers; None if it refuses them, or gives none in
     time."""
     new = NewModel()
@@ -108,7 +119,7 @@ def _table_of(op: Op) -> Numbers | None:
     return np.asarray(answer[0], np.int8)
 
 
-def _look_up(model: Model, op: Op, table: Numbers) -> None:
+def _look_up(model: Model, op: Op, table: ByteTable) -> None:
     """Put CAST, ADD and GATHER in place of an operator."""
     (data,), (result,) = op.operands(), op.outputs
     draft = Draft(model, model.main)

@@ -3,20 +3,24 @@
 
 A test is the number 0 or 1, a product of one with a number is the product of their elements, and a
 sum of such products is mixed at once, as is a choice: then no coefficient is above 2, so that terms
-are equal only where the integers are, whatever overflows. A constant is a symbol like any other
-number.
+are equal only where the integers are, whatever overflows. The numbers 0 and 1 are themselves here;
+any other constant is a symbol.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from tflm_planner.ops.choices import (
-    Choice,
+    IntegerChoice,
     adds_counted,
     choice_of,
     counts,
     numbers_a_test,
 )
-from tflm_planner.ops.terms.calls import OpCall
+from tflm_planner.ops.terms.calls import OpCall, Rule
 from tflm_planner.ops.terms.field import LANES, Residues, add, multiply
 from tflm_planner.ops.terms.parameters import quantisation
 from tflm_planner.ops.terms.values import InexpressibleError, Values
@@ -24,9 +28,9 @@ from tflm_planner.ops.terms.values import InexpressibleError, Values
 _MIXED = "a sum of numbers that tests choose"
 
 
-def of_choice(call: OpCall) -> Values | None:
+def of_choice(call: OpCall, rule: Rule) -> Values | None:
     """The result of a choice, or of a part of the sum that computes one; None for any other
-    operator."""
+    operator. rule: that of all operators that compute each element alike."""
     if numbers_a_test(call.op):
         return call.values(0).reshape(call.shape)
     if counts(call.op):
@@ -34,24 +38,38 @@ def of_choice(call: OpCall) -> Values | None:
     if adds_counted(call.op):
         return _mixed(call, add(_of(call, 0), _of(call, 1)))
     choice = choice_of(call.op)
-    return None if choice is None else _mixed(call, _chosen(call, choice))
+    return None if choice is None else _mixed(call, _chosen(call, choice, rule))
 
 
-def _chosen(call: OpCall, choice: Choice) -> Residues:
+def _chosen(call: OpCall, choice: IntegerChoice, rule: Rule) -> Residues:
     """The sum that computes a choice, not mixed."""
     test, chosen, otherwise = (_of(call, place) for place in range(3))
-    if choice.added is not None:
-        return add(
-            otherwise, multiply(test, _aligned(call, call.symbols.of_constant(choice.added)))
-        )
-    reverse = call.mix(test, *_reversing(choice)).data
-    return add(multiply(test, chosen), multiply(reverse, otherwise))
+    more = _added(call, choice, rule)
+    if more is not None:
+        return add(otherwise, multiply(test, more))
+    return add(multiply(test, chosen), multiply(_reverse(call, choice, test), otherwise))
 
 
-def _reversing(choice: Choice) -> tuple[object, ...]:
-    """The key of a LOGICAL_NOT of the test, as `parameters.all_of` makes it."""
-    test = quantisation(choice.test)
-    return ("LOGICAL_NOT", ""), (), b"", (test, test)
+def _added(call: OpCall, choice: IntegerChoice, rule: Rule) -> Residues | None:
+    """What is added to `otherwise` to make `chosen`; None if `chosen` is no such sum, or if its
+    place holds something else."""
+    maker = choice.chosen.producer
+    if choice.added is None or maker is None:
+        return None
+    constant = call.symbols.of_constant(choice.added)
+    operands = tuple(constant if t is choice.added else call.values(2) for t in maker.operands())
+    made = rule(replace(call, op=maker, operands=operands))
+    if made is None or not made[0].is_same_as(call.values(1)):
+        return None
+    return _aligned(call, constant)
+
+
+def _reverse(call: OpCall, choice: IntegerChoice, test: Residues) -> Residues:
+    """The test the other way round, as LOGICAL_NOT makes it."""
+    if call.values(0).known:
+        return np.where(test == 0, 1, 0).astype(np.uint32)
+    own = quantisation(choice.test)
+    return call.mix(test, ("LOGICAL_NOT", ""), (), b"", (own, own)).data
 
 
 def _of(call: OpCall, operand: int) -> Residues:
@@ -59,8 +77,10 @@ def _of(call: OpCall, operand: int) -> Residues:
 
 
 def _aligned(call: OpCall, values: Values) -> Residues:
-    """Elements with as many axes as the result has."""
+    """Elements with as many axes as the result has. The numbers 0 and 1 are themselves."""
     elements = call.symbols.elements(values)
+    if values.known:
+        elements = np.where(np.isin(values.data, (0, 1)), values.data.astype(np.uint32), elements)
     missing = len(call.shape) - (elements.ndim - 1)
     if missing < 0:
         raise InexpressibleError(f"{call.op.label} has an operand of more axes than its result")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
+from tflm_planner.ops.layout import shape_with_other_axes
 from tflm_planner.ops.roles import SPLITS
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.field import LANES
@@ -42,6 +43,21 @@ def _reshape_as_asked(call: OpCall) -> list[Values]:
         rest = call.values(0).size // max(others, 1)
         if asked != [0]:  # old converters write a scalar's shape as [0]
             call.check_declared([rest if n == -1 else n for n in asked])
+    return _reshape(call)
+
+
+def _reshape_axes(call: OpCall) -> list[Values] | None:
+    """EXPAND_DIMS and SQUEEZE. LiteRT makes the shape, TFLM takes the declared one."""
+    axis = None
+    if call.op.kind == "EXPAND_DIMS":
+        known = call.values(1)
+        if not known.known:
+            return None
+        axis = [int(a) for a in known.data.reshape(-1)]
+    shape = shape_with_other_axes(call.op, axis)
+    if shape is None:
+        return None
+    call.check_declared(shape)
     return _reshape(call)
 
 
@@ -308,7 +324,7 @@ def reads_shape_alone(op: Op) -> bool:
 
 
 RULES = {
-    "RESHAPE": _reshape_as_asked, "SQUEEZE": _reshape, "EXPAND_DIMS": _reshape,
+    "RESHAPE": _reshape_as_asked, "SQUEEZE": _reshape_axes, "EXPAND_DIMS": _reshape_axes,
     "TRANSPOSE": _transpose, "SLICE": _slice, "STRIDED_SLICE": _strided_slice,
     "CONCATENATION": _join, "PACK": _pack, "UNPACK": _unpack,
     **dict.fromkeys(SPLITS, _split), "PAD": _pad, "PADV2": _pad,

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.ops.axes import ELEMENT_WISE
+from tflm_planner.ops.terms.alike import mixed_alike
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.choices import of_choice
-from tflm_planner.ops.terms.field import LANES, Residues, add
-from tflm_planner.ops.terms.parameters import all_of, quantisation
-from tflm_planner.ops.terms.values import DTYPES, InexpressibleError, Values
+from tflm_planner.ops.terms.field import LANES
+from tflm_planner.ops.terms.parameters import quantisation
+from tflm_planner.ops.terms.values import DTYPES, Values
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +34,7 @@ _COMPUTED: dict[str, Callable[..., Array]] = {
     "MINIMUM": np.minimum, "LESS": np.less, "LESS_EQUAL": np.less_equal, "GREATER": np.greater,
     "GREATER_EQUAL": np.greater_equal, "EQUAL": np.equal, "NOT_EQUAL": np.not_equal,
     "LOGICAL_AND": np.logical_and, "LOGICAL_OR": np.logical_or, "LOGICAL_NOT": np.logical_not,
-    "NEG": np.negative, "ABS": np.abs, "SQUARE": np.square,
+    "NEG": np.negative, "ABS": np.abs, "SQUARE": np.square, "SELECT_V2": np.where,
 }  # fmt: skip
 
 
@@ -49,10 +50,10 @@ def pointwise(call: OpCall) -> list[Values] | None:
     if values is None and call.op.kind == "MUL":
         values = _mask(call)
     if values is None:
-        values = of_choice(call)
+        values = of_choice(call, pointwise)
     if values is None and not _is_alike_everywhere(call):
         return None
-    return [_mix(call) if values is None else values]
+    return [mixed_alike(call) if values is None else values]
 
 
 def _is_alike_everywhere(call: OpCall) -> bool:
@@ -125,29 +126,6 @@ def _mask(call: OpCall) -> Values | None:
         zero = call.zero(call.result).reshape(LANES, *(1 for _ in call.shape))
         return Values(np.where(is_kept, whole, zero).astype(np.uint32), False)
     return None
-
-
-def _mix(call: OpCall) -> Values:
-    """Mix each operand by its index, add them up, and mix the sum."""
-    name = all_of(call.op, (*call.op.inputs, *call.op.outputs))
-    together: Residues | None = None
-    if len(call.operands) == 1:
-        return call.mix(call.elements(0), *name).reshape(call.shape)
-    for i, values in enumerate(call.operands):
-        if values is not None:
-            mixed = call.mix(call.symbols.elements(values), "operand", i, *name).data
-            mixed = mixed.reshape(LANES, *(1 for _ in range(len(call.shape) - mixed.ndim + 1)),
-                                  *mixed.shape[1:])  # fmt: skip
-            together = mixed if together is None else add(together, mixed)
-    if together is None or not _fits(together.shape[1:], call.shape):
-        raise InexpressibleError(f"{call.op.label} has operands of other shapes than its result")
-    return call.mix(np.broadcast_to(together, (LANES, *call.shape)), *name)
-
-
-def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    return len(shape) == len(target) and all(
-        a in (1, b) for a, b in zip(shape, target, strict=True)
-    )
 
 
 RULES = dict.fromkeys(KINDS, pointwise)

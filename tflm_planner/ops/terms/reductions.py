@@ -33,6 +33,8 @@ def reduction(call: OpCall) -> list[Values] | None:
     ends = quantisation(call.tensor(0)), quantisation(call.result)
     if call.op.kind == "REDUCE_MAX" and ends[0] == ends[1] and not is_float(call.tensor(0)):
         call.check_declared(_left(call, data.shape, over))
+        if all(data.shape[a] == 1 for a in over):
+            return [data.reshape(call.shape)]
         sums = field.total(parts_of(call), tuple(a + 1 for a in over))
         return [maximum(call, sums).reshape(call.shape)]
     if is_float(call.tensor(0)):

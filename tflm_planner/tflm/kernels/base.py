@@ -13,7 +13,7 @@ library.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -24,6 +24,7 @@ from tflm_planner.tflm.kernels.movement import Movement
 from tflm_planner.tflm.kernels.parts import part_of
 from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, PrepareStep
 from tflm_planner.tflm.target import Target
+from tflm_planner.tflm.versions import Behaviour
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,9 @@ class KernelLibrary(ABC):
     most_transposed_axes: ClassVar[int | None] = None
     """How many axes of int8 tensors its TRANSPOSE turns, if it leaves the result of more unwritten
     and says nothing; None where it does not."""
+    channel_scales: ClassVar[Mapping[str, Behaviour]] = {}
+    """Types of data of FULLY_CONNECTED -> since when weights of int8 beside them may have a scale
+    for each channel; never, where a type is missing (`tflm/channel_scales`)."""
     doubt: str = ""
     """Why a board may need more than its figures; empty if they hold."""
 

@@ -6,8 +6,9 @@ version     current, or the CMSIS-NN of August 2022 in the Arduino library of 20
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.base import KernelBuild
@@ -21,6 +22,7 @@ from tflm_planner.tflm.kernels.libraries.cmsis_nn.wide_sums import adds_pixels_a
 from tflm_planner.tflm.kernels.libraries.reference import ReferenceKernels
 from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.target import Extension, Target
+from tflm_planner.tflm.versions import Behaviour
 
 _BUILDS: dict[Extension, KernelBuild] = {"none": PLAIN, "dsp": DSP, "mve": MVE}
 _PROFILES: dict[Extension, str] = {"none": "m3-cmsis", "dsp": "m4-cmsis", "mve": "m55-cmsis"}
@@ -32,6 +34,7 @@ class CmsisNn(ReferenceKernels):
     name = "cmsis-nn"
     title = "CMSIS-NN"
     most_transposed_axes = MAX_TRANSPOSE_AXES
+    channel_scales: ClassVar[Mapping[str, Behaviour]] = {"int8": "scales_of_channels_int8"}
 
     def memory_of(self, kind: str, target: Target) -> OperatorMemory:
         """By version and extension, for the operators that it serves."""

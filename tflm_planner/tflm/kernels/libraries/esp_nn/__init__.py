@@ -11,6 +11,9 @@ are then the same as with its other kernels.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import CONVOLUTIONS
 from tflm_planner.tflm.kernels.base import KernelBuild
@@ -26,6 +29,7 @@ from tflm_planner.tflm.kernels.libraries.esp_nn.scratch import (
 from tflm_planner.tflm.kernels.libraries.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.target import Target
+from tflm_planner.tflm.versions import Behaviour
 
 __all__ = ["LIBRARIES", "EspNn", "PlainEspNn"]
 
@@ -42,6 +46,9 @@ class PlainEspNn(ReferenceKernels):
     chips = "espressif"
     id_on_chips = "reference"
     can_be_lean = False
+    channel_scales: ClassVar[Mapping[str, Behaviour]] = {
+        "int8": "scales_of_channels_esp_nn", "int16": "scales_of_channels_int16",
+    }  # fmt: skip
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """With the index of a scratch buffer for convolutions and SOFTMAX."""

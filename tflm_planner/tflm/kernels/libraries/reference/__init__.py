@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import Window
@@ -17,6 +18,7 @@ from tflm_planner.tflm.kernels.operator_memory import OperatorMemory
 from tflm_planner.tflm.kernels.prepare import Keeps
 from tflm_planner.tflm.kernels.row_movements import READ_AGAIN, row_movement
 from tflm_planner.tflm.target import Target
+from tflm_planner.tflm.versions import Behaviour
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ class ReferenceKernels(KernelLibrary):
     """TFLM's own kernels."""
 
     name = "reference"
+    channel_scales: ClassVar[Mapping[str, Behaviour]] = {
+        "int8": "scales_of_channels_int8", "int16": "scales_of_channels_int16",
+    }  # fmt: skip
 
     def memory_of(self, kind: str, target: Target) -> OperatorMemory:
         """What an operator of a kind takes in the arena. Other libraries fall back on this for

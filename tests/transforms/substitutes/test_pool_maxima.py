@@ -13,7 +13,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.transforms.pool_maxima import as_image
+from tflm_planner.transforms.substitutes.pool_maxima import as_image
 from tflm_planner.verification import VerifyOptions, verify
 from tflm_planner.verification.terms import prove_by_terms
 
@@ -77,9 +77,18 @@ def test_maxima_of_int16_are_pooled(name: str) -> None:
     assert made.report.verified and api.check_equal(data, made.data).proved
 
 
+@needs_tflm
+def test_the_largest_of_one_is_itself() -> None:
+    """As the channels of a grey image."""
+    data = maxima((1, 5, 7, 1), [3])
+    assert kinds(cleaned(data)) == ["RELU"]
+    assert api.plan(data).report.verified
+
+
 @pytest.mark.parametrize(
     "data",
     [
+        maxima((1, 300, 300, 2), [1, 2]),  # no window is so large
         maxima((1, 5, 7, 3), [1, 3]),  # apart
         maxima((1, 5, 7, 3), [1, 2], dtype="int8"),
         maxima((1, 5, 7, 3), [1, 2], dtype="float32"),
@@ -88,6 +97,17 @@ def test_maxima_of_int16_are_pooled(name: str) -> None:
 )
 def test_others_stay(data: bytes) -> None:
     assert kinds(cleaned(data)) == ["RELU", "REDUCE_MAX"]
+
+
+@pytest.mark.parametrize("change", ["shape", "variable"])
+def test_damaged_results_stay(change: str) -> None:
+    model = read_model(maxima((1, 5, 7, 3), [1, 2]))
+    if change == "shape":
+        model.main.outputs[0].shape = (3, 1)
+    else:
+        model.main.outputs[0].is_variable = True
+    run(model, Normalize())
+    assert [op.kind for op in model.ops()] == ["RELU", "REDUCE_MAX"]
 
 
 def test_terms_tell_axes_apart() -> None:
@@ -100,5 +120,6 @@ def test_terms_tell_axes_apart() -> None:
 def test_axes_that_are_damaged_or_empty_are_none() -> None:
     assert as_image((1, 4, 3), [5]) is None and as_image((1, 4, 3), None) is None
     assert as_image((1, 4, 3), []) is None and as_image((1, 0, 3), [1]) is None
-    assert as_image((1, 4, 3), [0]) is None
+    assert as_image((1, 300, 300, 3), [1, 2]) is None  # no window is so large
+    assert as_image((1, 4, 3), [0]) == (12, 1, 1)
     assert as_image((2, 1, 3, 1), [0, 2]) == (1, 6, 1)

@@ -72,6 +72,8 @@ def _filled(op: Op) -> Numbers | None:
     if dtype is None or tuple(sizes) != (result.shape or ()) or not _is_small(result):
         return None
     one = number.buffer.data[: number.nbytes].view(dtype)
+    if dtype == "?" and not _are_bools(number.buffer.data[: number.nbytes]):
+        return None
     return np.full(sizes, one[0], dtype) if one.size == 1 else None
 
 
@@ -97,7 +99,13 @@ def _constant(tensor: Tensor) -> Numbers | None:
     if tensor.type_name != "bool" or data is None or not tensor.is_constant:
         return None
     values = data[: tensor.nbytes].view("?")
-    return values.reshape(tensor.shape or ()) if values.size == tensor.elements else None
+    is_whole = values.size == tensor.elements and _are_bools(data[: tensor.nbytes])
+    return values.reshape(tensor.shape or ()) if is_whole else None
+
+
+def _are_bools(data: Numbers) -> bool:
+    """Whether all bytes are 0 or 1."""
+    return bool((data <= 1).all())
 
 
 def _is_small(tensor: Tensor) -> bool:

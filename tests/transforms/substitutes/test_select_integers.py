@@ -157,3 +157,60 @@ def test_other_types_and_damaged_shapes_stay() -> None:
     model.main.outputs[0].shape = (2, 4)
     run(model, Normalize())
     assert [op.kind for op in model.ops()] == ["LESS", "SELECT_V2"]
+
+
+def chosen_from_constants(*, test_is_known: bool, added: bool = False) -> bytes:
+    """A mask of constants, or of an input, over numbers of which one is known."""
+    net = Net()
+    graph = net.graph()
+    a = graph.input("a", (2, 3), "int32")
+    mask = np.array([[True, False, True], [False, False, True]])
+    test = graph.constant("t", mask, "bool") if test_is_known else graph.input("t", (2, 3), "bool")
+    b, result = graph.constant("b", [[0, 1, 7], [8, 0, 1]]), graph.tensor("r", (2, 3), "int32")
+    chosen, otherwise = b, a
+    if added:
+        chosen, otherwise = graph.tensor("sum", (2, 3), "int32"), a
+        graph.op("ADD", [a, b], [chosen], "AddOptions")
+    graph.op("SELECT_V2", [test, chosen, otherwise], [result], "SelectV2Options")
+    graph.outputs(result)
+    return net.finish()
+
+
+@needs_tflm
+@pytest.mark.parametrize("added", [True, False])
+@pytest.mark.parametrize("test_is_known", [True, False])
+def test_constants_may_be_chosen_and_choose(test_is_known: bool, added: bool) -> None:
+    data = chosen_from_constants(test_is_known=test_is_known, added=added)
+    made = api.plan(data)
+    assert made.report.verified and {c.status for c in made.report.checks} == {"equal"}
+    assert api.check_equal(data, made.data).proved
+
+
+def test_choices_of_bools_stay() -> None:
+    net = Net()
+    graph = net.graph()
+    tests = [graph.input(name, (2, 3), "bool") for name in "tab"]
+    y = graph.tensor("y", (2, 3), "bool")
+    graph.op("SELECT_V2", tests, [y], "SelectV2Options")
+    graph.outputs(y)
+    assert kinds(cleaned(net.finish())) == ["SELECT_V2"]
+
+
+def test_what_lies_where_the_sum_was_is_seen() -> None:
+    """A plan that overwrites the sum before it is chosen computes something else."""
+    model = read_model(words())
+    select = next(op for op in model.ops() if op.kind == "SELECT_V2")
+    word = model.main.inputs[0]
+    changed = read_model(words())
+    other = next(op for op in changed.ops() if op.kind == "SELECT_V2")
+    other.inputs = [other.inputs[0], changed.main.inputs[0], changed.main.inputs[0]]
+    assert select.inputs[2] is word
+    assert prove_by_terms(model, changed).status == "different"
+
+
+@needs_tflm
+def test_a_file_is_equal_to_itself() -> None:
+    """Though TFLM runs neither."""
+    equality = api.check_equal(words(), words())
+    assert equality.equal and equality.proved
+    assert {c.runtime: c.status for c in equality.runtimes.checks}["TFLM"] == "cannot run original"

@@ -13,7 +13,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.channel_scales import has_channel_scales
 from tflm_planner.tflm.targets import load_target
-from tflm_planner.transforms.convolve_rows import convolve_rows
+from tflm_planner.transforms.substitutes.convolve_rows import convolve_rows
 from tflm_planner.verification.terms import prove_by_terms
 
 OLD, NEW = load_target("arduino-2023"), load_target("cortex-m4/cmsis-nn")

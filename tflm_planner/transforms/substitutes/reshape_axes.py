@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op
+from tflm_planner.ops.layout import shape_with_other_axes
 from tflm_planner.ops.roles import RESHAPES
 from tflm_planner.support.words import count
 from tflm_planner.tflm.element_types import lacks_types
@@ -28,7 +29,9 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
     if op.kind not in RESHAPES - {"RESHAPE"} or not op.inputs or not lacks_types(op):
         return False
     data, result = op.inputs[0], op.outputs[0]
-    if data is None or data.type != result.type or data.elements != result.elements:
+    if data is None or data.type != result.type or result.is_variable:
+        return False
+    if shape_with_other_axes(op) != (result.shape or ()):  # a damaged file
         return False
     draft = Draft(model, graph)
     draft.reshape(data, result)

@@ -47,4 +47,6 @@ def _is_cast(op: Op) -> bool:
     if op.kind != "CAST" or len(op.inputs) != 1 or len(op.outputs) != 1:
         return False
     (data,), (result,) = op.operands(), op.outputs
+    if data.is_variable or result.is_variable:
+        return False
     return result.type_name == "float32" and data.shape == result.shape

@@ -14,6 +14,7 @@ from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.model.number_formats import same_values
+from tflm_planner.model.operator_rules import MOST_SIZE
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.support.words import count
 from tflm_planner.tflm.element_types import lacks_types
@@ -35,11 +36,16 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
     data, result = op.inputs[0], op.outputs[0]
     if data is None or data.type_name != "int16" or not same_values(data, result):
         return False
-    image = as_image(data.shape or (), integers(op.inputs[1]))
-    if image is None or image[0] * image[2] != result.elements:
+    axes = integers(op.inputs[1])
+    image = as_image(data.shape or (), axes)
+    if image is None or not _is_as_declared(op, axes or []) or data.is_constant:
         return False
     rows, window, channels = image
     draft = Draft(model, graph)
+    if window == 1:
+        draft.reshape(data, result)
+        draft.commit([op])
+        return True
     source = draft.tensor(data, f"{result.name}/image", (1, rows, window, channels))
     pooled = draft.tensor(result, f"{result.name}/pooled", (1, rows, 1, channels))
     draft.reshape(data, source)
@@ -52,15 +58,28 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
     return True
 
 
+def _is_as_declared(op: Op, axes: list[int]) -> bool:
+    """Whether the result has the shape that is left; not so in a damaged file."""
+    data, result = op.operands()[0], op.outputs[0]
+    shape = data.shape or ()
+    over = {a % len(shape) for a in axes}
+    keeps = op.options.keeps_dims
+    left = [1 if a in over else n for a, n in enumerate(shape) if keeps or a not in over]
+    return tuple(left) == (result.shape or ()) and not (data.is_variable or result.is_variable)
+
+
 def as_image(shape: tuple[int, ...], axes: list[int] | None) -> tuple[int, int, int] | None:
     """Elements before the axes that are reduced, in them, and behind them; None if they do not lie
-    side by side, or are unknown. Axes of one element are of no account."""
+    side by side, are unknown, or too large for a window. Axes of one element are of no account."""
     if not axes or 0 in shape or not all(-len(shape) <= a < len(shape) for a in axes):
         return None
     wide = [a for a, n in enumerate(shape) if n > 1]
     reduced = [place for place, a in enumerate(wide) if a in {b % len(shape) for b in axes}]
-    if not reduced or reduced[-1] - reduced[0] + 1 != len(reduced):
-        return None
-    sizes = [shape[a] for a in wide]
+    if not reduced:
+        return math.prod(shape), 1, 1
     first, end = reduced[0], reduced[-1] + 1
-    return math.prod(sizes[:first]), math.prod(sizes[first:end]), math.prod(sizes[end:])
+    sizes = [shape[a] for a in wide]
+    window = math.prod(sizes[first:end])
+    if end - first != len(reduced) or window > MOST_SIZE:
+        return None
+    return math.prod(sizes[:first]), window, math.prod(sizes[end:])

@@ -39,7 +39,7 @@ def select_integers(model: Model) -> list[str]:
 def _replace(model: Model, graph: Graph, op: Op) -> bool:
     """Write an operator as a sum of products if it chooses integers; False if it does not."""
     choice = choice_of(op)
-    if choice is None or not _is_as_declared(op):
+    if choice is None or not _is_as_declared(op) or op.outputs[0].is_variable:
         return False
     (result,), test, otherwise = op.outputs, choice.test, choice.otherwise
     draft = Draft(model, graph)

@@ -12,8 +12,8 @@ from tflm_planner.pipeline import api
 from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.merge_axes import merge_sliced_axes, merged_axes
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.substitutes.merge_axes import merge_sliced_axes, merged_axes
 from tflm_planner.verification import VerifyOptions, verify
 from tflm_planner.verification.terms import prove_by_terms
 

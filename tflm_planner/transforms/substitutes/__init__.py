@@ -1,0 +1,39 @@
+"""Operators that TFLM has, in place of those that it lacks or computes wrongly, with equal bits.
+
+    TILE                                    RESIZE_NEAREST_NEIGHBOR      resize_repeats
+    weights of float16                      of float32                   widen_halves
+    FILL of bool or int16                   constants                    fold_fills
+    EXPAND_DIMS and SQUEEZE of bool         RESHAPE                      reshape_axes
+    CAST of uint8 to float32                DEQUANTIZE of scale 1        dequantize_bytes
+    REDUCE_MAX of int16                     MAX_POOL_2D                  pool_maxima
+    SELECT_V2 of int32                      sums and products            select_integers
+    convolutions of parts of images         dilated convolutions         fold_dilation
+    STRIDED_SLICE of many axes              of fewer                     merge_axes
+    FULLY_CONNECTED with many scales        CONV_2D                      convolve_rows
+
+All but the last are what no TFLM runs: `substitute` writes them. For the last the target counts.
+(What LiteRT has to be asked is in `verification/declare` and `verification/tabulate`.)
+"""
+
+from __future__ import annotations
+
+from tflm_planner.model.ir import Model
+from tflm_planner.transforms.substitutes.dequantize_bytes import dequantize_bytes
+from tflm_planner.transforms.substitutes.fold_dilation import fold_dilations
+from tflm_planner.transforms.substitutes.fold_fills import fold_fills
+from tflm_planner.transforms.substitutes.merge_axes import merge_sliced_axes
+from tflm_planner.transforms.substitutes.pool_maxima import pool_maxima
+from tflm_planner.transforms.substitutes.reshape_axes import reshape_axes
+from tflm_planner.transforms.substitutes.resize_repeats import resize_repeats
+from tflm_planner.transforms.substitutes.select_integers import select_integers
+from tflm_planner.transforms.substitutes.widen_halves import widen_halves
+
+_FOR_ALL_TARGETS = (
+    fold_fills, widen_halves, dequantize_bytes, reshape_axes, pool_maxima, select_integers,
+    fold_dilations, merge_sliced_axes, resize_repeats,
+)  # fmt: skip
+
+
+def substitute(model: Model) -> list[str]:
+    """Write what no TFLM runs in what it has; returns notes on what was done."""
+    return [note for rewrite in _FOR_ALL_TARGETS for note in rewrite(model)]
