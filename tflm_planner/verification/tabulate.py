@@ -57,8 +57,10 @@ def tabulated(data: bytes, on_progress: Progress = silent) -> tuple[bytes, list[
         if (table := tables[key]) is not None:
             _look_up(model, op, table)
             kinds.append(op.kind)
+    if not kinds:
+        return data, []
     changed = write_model(model)
-    if not kinds or not _computes_the_same(data, changed, any(map(_FROM_ZERO.get, kinds))):
+    if not _computes_the_same(data, changed, may_refuse=any(map(_FROM_ZERO.get, kinds))):
         return data, []
     operators = count(len(kinds), "operator", "operators")
     note = f"{operators} of int8 written as tables of 256 numbers, as TFLM lacks the kernels"
@@ -85,7 +87,7 @@ def _is_of_bytes(tensor: Tensor) -> bool:
     return -128 <= single[1] <= 127
 
 
-def _computes_the_same(data: bytes, changed: bytes, may_refuse: bool) -> bool:
+def _computes_the_same(data: bytes, changed: bytes, *, may_refuse: bool) -> bool:
     """Whether LiteRT runs both models, and gives the same outputs for an input. may_refuse: whether
     it refuses some inputs of the first."""
     before, after = (computed_on_litert(each, read_model(each), 1) for each in (data, changed))

@@ -9,7 +9,8 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.build import Net
-from tflm_planner.model.serde import read_model, write_model
+from tests.transforms.substitutes.cleaning import cleaned, kinds_but_reshapes
+from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
@@ -41,16 +42,6 @@ def maxima(
     return net.finish()
 
 
-def cleaned(data: bytes) -> bytes:
-    model = read_model(data)
-    run(model, Normalize())
-    return write_model(model)
-
-
-def kinds(data: bytes) -> list[str]:
-    return [op.kind for op in read_model(data).ops() if op.kind != "RESHAPE"]
-
-
 CASES: dict[str, tuple[Shape, list[int], bool]] = {
     "of an image": ((1, 5, 7, 3), [1, 2], False),
     "of an image, kept": ((1, 5, 7, 3), [2, 1], True),
@@ -69,7 +60,7 @@ def test_maxima_of_int16_are_pooled(name: str) -> None:
     data = maxima(shape, axes, keeps=keeps)
     assert "REDUCE_MAX" in " ".join(api.arena(data).cannot_run)
     result = cleaned(data)
-    assert kinds(result) == ["RELU", "MAX_POOL_2D"]
+    assert kinds_but_reshapes(result) == ["RELU", "MAX_POOL_2D"]
     assert prove_by_terms(read_model(data), read_model(result)).status == "equal"
     checks = verify(data, result, VerifyOptions(inputs=9)).checks
     assert [c.status for c in checks] == ["equal", "equal"], checks
@@ -81,7 +72,7 @@ def test_maxima_of_int16_are_pooled(name: str) -> None:
 def test_the_largest_of_one_is_itself() -> None:
     """As the channels of a grey image."""
     data = maxima((1, 5, 7, 1), [3])
-    assert kinds(cleaned(data)) == ["RELU"]
+    assert kinds_but_reshapes(cleaned(data)) == ["RELU"]
     assert api.plan(data).report.verified
 
 
@@ -96,7 +87,7 @@ def test_the_largest_of_one_is_itself() -> None:
     ],
 )
 def test_others_stay(data: bytes) -> None:
-    assert kinds(cleaned(data)) == ["RELU", "REDUCE_MAX"]
+    assert kinds_but_reshapes(cleaned(data)) == ["RELU", "REDUCE_MAX"]
 
 
 @pytest.mark.parametrize("change", ["shape", "variable"])

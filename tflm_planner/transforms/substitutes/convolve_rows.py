@@ -23,6 +23,7 @@ from tflm_planner.ops.roles import PRODUCTS, ROWS_BY_MATRIX
 from tflm_planner.support.deferred import defer
 from tflm_planner.support.words import count
 from tflm_planner.tflm.channel_scales import has_channel_scales
+from tflm_planner.transforms.substitutes.each import replace_each
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +37,11 @@ _BIAS = {"int8": "int32", "int16": "int64"}
 def convolve_rows(model: Model, unwanted: Callable[[Op], bool]) -> list[str]:
     """Replace those FULLY_CONNECTED with several scales that are not wanted; returns a note if
     there were any."""
-    replaced = 0
-    for graph in model.graphs:
-        for op in list(graph.ops):
-            if has_channel_scales(op) and unwanted(op):
-                replaced += _replace(model, graph, op)
+
+    def replace(model: Model, graph: Graph, op: Op) -> bool:
+        return has_channel_scales(op) and unwanted(op) and _replace(model, graph, op)
+
+    replaced = replace_each(model, replace)
     if not replaced:
         return []
     operators = count(replaced, ROWS_BY_MATRIX, ROWS_BY_MATRIX)

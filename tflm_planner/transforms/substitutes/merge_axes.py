@@ -16,6 +16,7 @@ from tflm_planner.model.number_formats import same_values
 from tflm_planner.ops.axes import strides_of
 from tflm_planner.support.words import count
 from tflm_planner.tflm.refusals import MOST_AXES
+from tflm_planner.transforms.substitutes.each import replace_each
 
 _KIND = "STRIDED_SLICE"
 _MOST = MOST_AXES[_KIND]
@@ -26,10 +27,7 @@ Taken = tuple[int, int, int, int]
 
 def merge_sliced_axes(model: Model) -> list[str]:
     """Merge the axes of every STRIDED_SLICE that has too many; returns a note if there were any."""
-    merged = 0
-    for graph in model.graphs:
-        for op in [op for op in graph.ops if op.kind == _KIND]:
-            merged += _merge(model, graph, op)
+    merged = replace_each(model, _merge)
     if not merged:
         return []
     operators = count(merged, _KIND, _KIND)
@@ -64,6 +62,8 @@ def _end(taken: Taken) -> int:
 
 def _merge(model: Model, graph: Graph, op: Op) -> bool:
     """Write one STRIDED_SLICE with fewer axes; False if it has few, or if that is impossible."""
+    if op.kind != _KIND:
+        return False
     data, result = op.inputs[0] if op.inputs else None, op.outputs[0]
     strides = strides_of(op)
     if data is None or data.shape is None or strides is None or len(data.shape) <= _MOST:

@@ -18,11 +18,12 @@ from tflm_planner.model.operator_rules import MOST_SIZE
 from tflm_planner.model.options import VALID_PADDING
 from tflm_planner.support.words import count
 from tflm_planner.tflm.element_types import lacks_types
+from tflm_planner.transforms.substitutes.each import replace_each
 
 
 def pool_maxima(model: Model) -> list[str]:
     """Replace them; returns a note if there were any."""
-    replaced = sum(_replace(model, graph, op) for graph in model.graphs for op in list(graph.ops))
+    replaced = replace_each(model, _replace)
     if not replaced:
         return []
     operators = count(replaced, "REDUCE_MAX", "REDUCE_MAX")

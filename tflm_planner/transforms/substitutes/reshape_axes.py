@@ -13,11 +13,12 @@ from tflm_planner.ops.layout import shape_with_other_axes
 from tflm_planner.ops.roles import RESHAPES
 from tflm_planner.support.words import count
 from tflm_planner.tflm.element_types import lacks_types
+from tflm_planner.transforms.substitutes.each import replace_each
 
 
 def reshape_axes(model: Model) -> list[str]:
     """Replace them; returns a note if there were any."""
-    replaced = sum(_replace(model, graph, op) for graph in model.graphs for op in list(graph.ops))
+    replaced = replace_each(model, _replace)
     if not replaced:
         return []
     operators = count(replaced, "operator", "operators")

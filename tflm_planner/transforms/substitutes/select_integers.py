@@ -20,6 +20,7 @@ from tflm_planner.ops.choices import choice_of
 from tflm_planner.support.deferred import defer
 from tflm_planner.support.words import count
 from tflm_planner.transforms.fold_transpose import is_private
+from tflm_planner.transforms.substitutes.each import replace_each
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +30,7 @@ else:
 
 def select_integers(model: Model) -> list[str]:
     """Replace every SELECT_V2 of int32; returns a note if there were any."""
-    replaced = sum(_replace(model, graph, op) for graph in model.graphs for op in list(graph.ops))
+    replaced = replace_each(model, _replace)
     if not replaced:
         return []
     operators = count(replaced, "SELECT_V2", "SELECT_V2")
