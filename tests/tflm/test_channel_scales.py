@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.build import Net
+from tflm_planner.model.constants import pack_int4
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -24,17 +25,25 @@ SCALES = np.linspace(0.002, 0.02, 5).astype(np.float32)
 
 
 def dense(
-    dtype: str = "int8", *, scales: Any = SCALES, rows: int = 1, bias: bool = True, depth: int = 12
+    dtype: str = "int8",
+    *,
+    scales: Any = SCALES,
+    rows: int = 1,
+    bias: bool = True,
+    depth: int = 12,
+    weights: str = "int8",
 ) -> bytes:
-    """FULLY_CONNECTED of five channels, limited to what is positive."""
+    """FULLY_CONNECTED of five channels, limited to what is positive. weights: their type."""
     rng = np.random.default_rng(7)
     net = Net()
     graph = net.graph()
     zero, fine = (0, 0.0003) if dtype == "int16" else (3, 0.05)
     x = graph.input("x", (rows, depth), dtype, scale=fine, zero=zero)
     y = graph.tensor("y", (rows, 5), dtype, scale=fine * 4, zero=zero)
-    weights = rng.integers(-127, 128, (5, depth))
-    w = graph.constant("w", weights, "int8", scale=scales)
+    most = 127 if weights == "int8" else 7
+    numbers = rng.integers(-most, most + 1, (5, depth)).astype(np.int8)
+    data = numbers if weights == "int8" else pack_int4(numbers.reshape(-1))
+    w = graph.tensor("w", (5, depth), weights, data=data, scale=scales)
     wide = "int64" if dtype == "int16" else "int32"
     b = graph.constant("b", rng.integers(-900, 900, 5), wide, scale=np.float32(fine) * scales)
     options = {"fusedActivationFunction": 1}
@@ -58,8 +67,8 @@ def op_of(data: bytes) -> Op:
         ("int8", "arduino-2023", None, "takes the first scale for all channels"),
         ("int8", "esp32s3/esp-nn-1.1.2", "2025-01", "takes the first scale for all channels"),
         ("int8", "esp32s3/esp-nn-1.1.2", "2025-03", None),
-        ("int16", "cortex-m4/cmsis-nn", "current", "the kernel of CMSIS-NN takes one scale"),
-        ("int16", "cortex-m55/cmsis-nn", "2025-10", "the kernel of CMSIS-NN takes one scale"),
+        ("int16", "cortex-m4/cmsis-nn", "current", "CMSIS-NN takes one scale for all"),
+        ("int16", "cortex-m55/cmsis-nn", "2025-10", "CMSIS-NN takes one scale for all"),
         ("int16", "cortex-m4/reference", "current", None),
         ("int16", "cortex-m4/reference", "2025-03", "refuses it (since 2025-03-17)"),
         ("int16", "cortex-m4/unknown", "current", None),  # nobody has read it
@@ -81,6 +90,15 @@ def test_operators_without_such_scales_were_always_taken() -> None:
     op = op_of(dense(scales=0.01))
     assert channel_scales_since(op, load_target("arduino-2023")) is not None
     assert takes_channel_scales(op, load_target("arduino-2023"))
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("cortex-m4/cmsis-nn", "CMSIS-NN takes one"), ("cortex-m4/reference", "TFLM takes one")],
+)
+def test_no_kernel_takes_them_of_int4(target: str, said: str) -> None:
+    reason = refusal_of_channel_scales(op_of(dense(weights="int4")), load_target(target))
+    assert reason is not None and said in reason and "int8 and int4" in reason
 
 
 @needs_tflm

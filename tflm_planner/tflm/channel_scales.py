@@ -1,11 +1,12 @@
 """FULLY_CONNECTED of integers whose weights have a scale for each channel, which TensorFlow's
 converter writes since 2024, and which few of TFLM's kernels take:
 
-    before 28 May 2024     the first scale is taken for all channels: every other sum is wrong
+    before 28 May 2024     the first scale is taken for all channels, whose sums are then wrong
     until 27 September     refused
-    from then on           int8; beside data of int16 since March 2025, but never with CMSIS-NN,
-                           whose Prepare refuses it (cmsis_nn/fully_connected.cc:115 of tflite-micro
-                           90b983c); with ESP-NN the first scale was taken until February 2025
+    from then on           weights of int8; beside data of int16 since March 2025, but not with
+                           CMSIS-NN, whose Prepare refuses it (cmsis_nn/fully_connected.cc:115 of
+                           tflite-micro 90b983c); with ESP-NN the first scale was taken until
+                           February 2025. Weights of int4 are refused
 
 A convolution of one pixel computes the same, and takes such scales in every TFLM
 (`transforms/substitutes/convolve_rows`). Source: git log of fully_connected_common.cc, and of
@@ -33,11 +34,12 @@ def refusal_of_channel_scales(op: Op, target: Target) -> str | None:
     or computes garbage, and what to do; None if it takes it, or for any other operator."""
     if takes_channel_scales(op, target):
         return None
-    types = f"{ROWS_BY_MATRIX} of {op.operands()[0].type_name} with a scale for each channel"
+    data, weights = (t.type_name for t in op.operands()[:2])
+    types = f"{ROWS_BY_MATRIX} of {data} and {weights} with a scale for each channel"
     first = channel_scales_since(op, target)
     if first is None:
-        return f"{types}: the kernel of {library_of(target).title} takes one scale; {_REMEDY}"
-    shared = LIBRARIES["reference"].channel_scales[op.operands()[0].type_name]
+        return f"{types}: {library_of(target).title or 'TFLM'} takes one scale for all; {_REMEDY}"
+    shared = LIBRARIES["reference"].channel_scales[data]
     if can(target, "refuses_scales_of_channels") and not can(target, shared):
         return f"{types}: TFLM of {day_of(target)} refuses it (since {first}); {_REMEDY}"
     return (

@@ -73,6 +73,17 @@ def test_a_plan_for_such_tflm_has_a_convolution(
 
 
 @needs_tflm
+def test_weights_of_int4_are_convolved_for_every_target() -> None:
+    data = dense(weights="int4", rows=3)
+    for target in (NEW, load_target("cortex-m4/reference")):
+        options = api.PlanOptions(api.MemoryOptions(kernels=api.kernels_of(target)))
+        made = api.plan(data, options=options)
+        assert kinds_but_reshapes(made.data) == ["CONV_2D"]
+        assert {c.status for c in made.report.checks} == {"equal"}
+        assert api.check_equal(data, made.data, target=target).proved
+
+
+@needs_tflm
 def test_a_plan_for_tflm_that_takes_them_keeps_them() -> None:
     made = api.plan(dense())
     assert kinds_but_reshapes(made.data) == ["FULLY_CONNECTED"]

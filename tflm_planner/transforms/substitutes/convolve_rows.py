@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 else:
     np = defer("numpy")
 
+_WEIGHTS = ("int8", "int4")
 _BIAS = {"int8": "int32", "int16": "int64"}
 """Type of the data -> type of the bias."""
 
@@ -82,10 +83,10 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
 
 
 def _is_plain(op: Op, data: Tensor, weights: Tensor) -> bool:
-    """Whether the weights are a constant matrix of int8, with a scale for each of its rows."""
+    """Whether the weights are a constant matrix of integers, with a scale for each of its rows."""
     if len(weights.shape or ()) != 2 or 0 in (weights.shape or ()) or not weights.is_constant:
         return False
-    if data.type_name not in _BIAS or weights.type_name != "int8" or len(op.outputs) != 1:
+    if data.type_name not in _BIAS or weights.type_name not in _WEIGHTS or len(op.outputs) != 1:
         return False
     return weights.quantization.axis == 0 and not op.options.has_shuffled_weights
 
