@@ -80,6 +80,13 @@ def categories_and_numbers() -> Any:
 
 
 @network()
+def words_one_hot() -> Any:
+    inputs = _words()
+    x = layers().Conv1D(4, 3, activation="relu")(keras().ops.one_hot(inputs, KINDS))
+    return keras().Model(inputs, layers().Dense(2)(layers().Flatten()(x)))
+
+
+@network()
 def numbers_in_bins() -> Any:
     inputs = keras().Input((4,))
     x = layers().Discretization([-0.5, 0.0, 0.5])(inputs)

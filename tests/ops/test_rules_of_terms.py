@@ -12,6 +12,7 @@ from tflm_planner.ops import has_side_effects, sharings
 from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
 from tflm_planner.ops.terms import (  # fmt: skip
     movement,
+    one_hot,
     pointwise,
     products,
     reductions,
@@ -20,7 +21,7 @@ from tflm_planner.ops.terms import (  # fmt: skip
 )
 from tflm_planner.ops.terms.rules import RULES
 
-FAMILIES = (movement, pointwise, products, reductions, resizing, windows)
+FAMILIES = (movement, one_hot, pointwise, products, reductions, resizing, windows)
 CONTROL = {"WHILE", "IF", "CALL_ONCE"}
 """Their graphs are run."""
 HASHED = {

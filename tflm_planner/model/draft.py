@@ -34,10 +34,12 @@ _OPTIONS = {
     "MAX_POOL_2D": "Pool2DOptions", "AVERAGE_POOL_2D": "Pool2DOptions",
     "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
     "CAST": "CastOptions", "LOGICAL_NOT": "LogicalNotOptions",
-    "DEQUANTIZE": "DequantizeOptions", "CONV_2D": "Conv2DOptions",
+    "DEQUANTIZE": "DequantizeOptions", "CONV_2D": "Conv2DOptions", "EQUAL": "EqualOptions",
+    "SELECT_V2": "SelectV2Options",
 }  # fmt: skip
 _FIRST_VERSION = (
     "RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE", "CAST", "LOGICAL_NOT",
+    "EQUAL", "SELECT_V2",
 )  # fmt: skip
 """Kinds written as version 1: LiteRT has no other version, or only int32 is used."""
 _LARGEST_OLD_CODE = 127

@@ -29,6 +29,7 @@ KINDS = ELEMENT_WISE | {
     "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "SELECT", "SELECT_V2", "ZEROS_LIKE", "SIGN",
 }  # fmt: skip
 _INTEGERS = ("int32", "int64", "bool")
+_WIDER = ("int32", (), (), 0), ("int64", (), (), 0)
 _COMPUTED: dict[str, Callable[..., Array]] = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum,
     "MINIMUM": np.minimum, "LESS": np.less, "LESS_EQUAL": np.less_equal, "GREATER": np.greater,
@@ -104,8 +105,10 @@ def _byte_as_float(call: OpCall) -> Values | None:
 
 
 def _pass_through(call: OpCall) -> Values | None:
-    """QUANTIZE or CAST to the same type and quantization changes nothing; None for any other."""
-    same = quantisation(call.tensor(0)) == quantisation(call.result)
+    """QUANTIZE or CAST to the same type and quantization changes nothing, nor does CAST of int32 to
+    int64; None for any other."""
+    before, after = quantisation(call.tensor(0)), quantisation(call.result)
+    same = before == after or (call.op.kind == "CAST" and (before, after) == _WIDER)
     return call.values(0).reshape(call.shape) if same else None
 
 

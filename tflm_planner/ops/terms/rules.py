@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from tflm_planner.ops.terms import movement, pointwise, products, reductions, resizing, windows
+from tflm_planner.ops.terms import (
+    movement,
+    one_hot,
+    pointwise,
+    products,
+    reductions,
+    resizing,
+    windows,
+)
 from tflm_planner.ops.terms.calls import Rule
 
 RULES: dict[str, Rule] = {
     **pointwise.RULES,
     **movement.RULES,
+    **one_hot.RULES,
     **products.RULES,
     **reductions.RULES,
     **resizing.RULES,

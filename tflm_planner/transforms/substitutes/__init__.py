@@ -7,6 +7,7 @@
     CAST of uint8 to float32                DEQUANTIZE of scale 1        dequantize_bytes
     REDUCE_MAX of int16                     MAX_POOL_2D                  pool_maxima
     SELECT_V2 of int32                      sums and products            select_integers
+    ONE_HOT                                 EQUAL and SELECT_V2          one_hot
     convolutions of parts of images         dilated convolutions         fold_dilation
     STRIDED_SLICE of many axes              of fewer                     merge_axes
     FULLY_CONNECTED with many scales        CONV_2D                      convolve_rows
@@ -22,6 +23,7 @@ from tflm_planner.transforms.substitutes.dequantize_bytes import dequantize_byte
 from tflm_planner.transforms.substitutes.fold_dilation import fold_dilations
 from tflm_planner.transforms.substitutes.fold_fills import fold_fills
 from tflm_planner.transforms.substitutes.merge_axes import merge_sliced_axes
+from tflm_planner.transforms.substitutes.one_hot import compare_for_one_hot
 from tflm_planner.transforms.substitutes.pool_maxima import pool_maxima
 from tflm_planner.transforms.substitutes.reshape_axes import reshape_axes
 from tflm_planner.transforms.substitutes.resize_repeats import resize_repeats
@@ -30,7 +32,7 @@ from tflm_planner.transforms.substitutes.widen_halves import widen_halves
 
 _FOR_ALL_TARGETS = (
     fold_fills, widen_halves, dequantize_bytes, reshape_axes, pool_maxima, select_integers,
-    fold_dilations, merge_sliced_axes, resize_repeats,
+    compare_for_one_hot, fold_dilations, merge_sliced_axes, resize_repeats,
 )  # fmt: skip
 
 
