@@ -35,6 +35,8 @@ CONVOLUTION = {
     f"{KERNELS}/cmsis_nn/access_orders.py": "in which order its CMSIS-NN kernel reads and writes",
     f"{KERNELS}/cmsis_nn/wide_sums.py": "the 32 bits in which its int16 sums may wrap around",
     f"{KERNELS}/cmsis_nn/faulty_sums.py": "the garbage in its groups without a bias",
+    f"{KERNELS}/cmsis_nn/__init__.py": "since when its CMSIS-NN kernel reads biases of int32",
+    f"{KERNELS}/reference/__init__.py": "that its reference kernel reads biases of int32",
     "tflm/lean/pool.py": "its parameters in memory, byte by byte",
     "tflm/resolver_methods.py": "its resolver method, which is not spelled as the schema's name",
     "model/draft.py": "the table of its options, for what is drafted",

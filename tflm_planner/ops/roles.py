@@ -27,6 +27,9 @@ PRODUCTS = {
 }
 """Kinds that multiply data by constant weights, sum up, and add a bias."""
 
+SUMMED_AS_ASKED = frozenset(("CONV_2D", ROWS_BY_MATRIX))
+"""Products whose options may ask for the type in which sums without a bias are made."""
+
 RESHAPES = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
 """Kinds whose result has the bytes of its operand in another shape."""
 

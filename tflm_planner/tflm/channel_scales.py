@@ -24,7 +24,7 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can, day_of, since_behaviour
 
 _REMEDY = (
-    "`tflm-plan IN OUT` writes it as a CONV_2D, which takes them; or convert with "
+    "`tflm-plan IN OUT` mostly writes it as a CONV_2D, which takes them; or convert with "
     "converter._experimental_disable_per_channel_quantization_for_dense_layers = True"
 )
 

@@ -27,6 +27,7 @@ from tflm_planner.tflm.element_types import refusal
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import has_entry
 from tflm_planner.tflm.kernels.scratch import scratch_requests
+from tflm_planner.tflm.narrow_biases import refusal_of_narrow_bias
 from tflm_planner.tflm.remedies import FREE_BATCH, counts_a_shape
 from tflm_planner.tflm.scales import refusal_of_scales
 from tflm_planner.tflm.targets import Target
@@ -153,6 +154,7 @@ def _refused_places(
             _of_empty_result(op, target),
             refusal_of_scales(op),
             refusal_of_channel_scales(op, target),
+            refusal_of_narrow_bias(op, target),
             variables.refusal(op),
             UNPLACED_SCRATCH if op in apart and _has_known_scratch(op, target) else None,
         )

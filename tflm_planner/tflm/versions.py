@@ -20,7 +20,8 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
 Behaviour = Literal[
-    "plans_of_subgraphs", "refuses_empty_results", "refuses_scales_of_channels",
+    "int32_bias_of_cmsis_nn_conv", "int32_bias_of_rows", "plans_of_subgraphs",
+    "refuses_empty_results", "refuses_scales_of_channels",
     "scales_of_channels_esp_nn", "scales_of_channels_int16", "scales_of_channels_int8",
     "shapes_of_six_axes", "skips_copies",
 ]  # fmt: skip

@@ -65,6 +65,6 @@ def as_in(data: bytes, result: Model, on_progress: Progress = silent) -> bytes:
     original = declared_anew(data, on_progress).data
     if not any(map(needs_table, result.main.ops)):
         original, _ = tabulated(original, on_progress)
-    if not any(map(has_channel_scales, result.ops())):
-        original, _ = rows_convolved(original, has_channel_scales)
+    kept = {op.operands()[0].type for op in result.ops() if has_channel_scales(op)}
+    original, _ = rows_convolved(original, lambda op: op.operands()[0].type not in kept)
     return original

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import needs_tflm
+from tests.models.build import Net
 from tests.tflm.test_channel_scales import SCALES, dense
 from tests.transforms.substitutes.cleaning import kinds_but_reshapes
 from tflm_planner.model.serde import read_model, write_model
@@ -103,7 +104,7 @@ def test_terms_tell_other_scales_and_weights_apart() -> None:
             assert proof.status == "different"
 
 
-@pytest.mark.parametrize("change", ["weights", "axis", "rows", "result"])
+@pytest.mark.parametrize("change", ["weights", "axis", "rows", "result", "zero", "scales", "bias"])
 def test_what_is_odd_stays(change: str) -> None:
     model = read_model(dense())
     (op,) = model.ops()
@@ -113,12 +114,54 @@ def test_what_is_odd_stays(change: str) -> None:
         weights.shape = (1, 5, 12)
     elif change == "axis":
         weights.quantization = type(weights.quantization).of(SCALES, 0, axis=1)
+    elif change == "zero":
+        weights.quantization = type(weights.quantization).of(SCALES, 1)
+    elif change == "scales":
+        weights.quantization = type(weights.quantization).of(SCALES[:2])
+    elif change == "bias":
+        assert op.inputs[2] is not None
+        op.inputs[2].shape = (1,)
     elif change == "rows":
         op.inputs[0].shape = (1, 13)
     else:
         op.outputs[0].shape = (1, 6)
     assert convolve_rows(model, has_channel_scales) == []
     assert [op.kind for op in model.ops()] == ["FULLY_CONNECTED"]
+
+
+@needs_tflm
+def test_a_plan_with_products_of_both_types_is_equal_to_its_file() -> None:
+    """Only that of int16 is a convolution then."""
+    net = Net()
+    graph = net.graph()
+    for dtype, fine, wide in (("int8", 0.05, "int32"), ("int16", 0.0003, "int64")):
+        x, y = (
+            graph.input(f"x{dtype}", (1, 12), dtype, scale=fine),
+            graph.tensor(f"y{dtype}", (1, 5), dtype, scale=fine * 4),
+        )
+        numbers = np.random.default_rng(5).integers(-127, 128, (5, 12))
+        w = graph.constant(f"w{dtype}", numbers, "int8", scale=SCALES)
+        b = graph.constant(f"b{dtype}", np.arange(5), wide, scale=np.float32(fine) * SCALES)
+        graph.op("FULLY_CONNECTED", [x, w, b], [y], "FullyConnectedOptions")
+        graph.table.outputs.append(y)
+    data = net.finish()
+    made = api.plan(data)
+    assert sorted(kinds_but_reshapes(made.data)) == ["CONV_2D", "FULLY_CONNECTED"]
+    assert api.check_equal(data, made.data).equal
+
+
+def test_zero_points_of_weights_with_several_scales_are_not_known() -> None:
+    """TFLM takes them for 0."""
+    model, other = read_model(dense()), read_model(dense())
+    for each, point in ((model, 0), (other, 1)):
+        (op,) = each.ops()
+        assert op.inputs[1] is not None
+        op.inputs[1].quantization = type(op.inputs[1].quantization).of(SCALES, point)
+        if point:
+            data = op.inputs[1].buffer.data
+            assert data is not None
+            op.inputs[1].buffer.data = (data.view(np.int8) + 1).view(np.uint8)
+    assert prove_by_terms(model, other).status == "different"
 
 
 def test_one_scale_stays() -> None:

@@ -84,3 +84,22 @@ def test_another_axis_and_damaged_shapes_stay() -> None:
     model.main.outputs[0].shape = (1, 6, 6)
     (op,) = model.ops()
     assert compare_for_one_hot(model) == [] and op in list(model.ops())
+
+
+def test_a_depth_beyond_all_memory_is_no_fault() -> None:
+    model = read_model(one_hot(cast=False))
+    depth = next(t for t in model.main.tensors if t.name == "depth")
+    depth.buffer.data = np.array(2**31 - 1, "<i4").reshape(-1).view(np.uint8)
+    assert compare_for_one_hot(model) == []
+    assert prove_by_terms(model, model).status == "not run"
+
+
+@pytest.mark.parametrize("change", ["rank", "scale"])
+def test_choices_of_other_ranks_and_words_with_scales_stay(change: str) -> None:
+    model = read_model(one_hot(cast=False))
+    if change == "rank":
+        next(t for t in model.main.tensors if t.name == "on").shape = (1, 1, 1, 1)
+    else:
+        word = model.main.inputs[0]
+        word.quantization = type(word.quantization).of([0.5])
+    assert compare_for_one_hot(model) == []

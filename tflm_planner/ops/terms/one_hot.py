@@ -18,9 +18,10 @@ def one_hot(call: OpCall) -> list[Values] | None:
     given, depth = call.values(0), call.values(1)
     if not depth.known or depth.size != 1 or call.op.options.axis not in (-1, len(given.shape)):
         return None
-    every = np.arange(int(depth.data.reshape(-1)[0]), dtype=np.int32)
-    shape = (*given.shape, len(every))
+    many = int(depth.data.reshape(-1)[0])
+    shape = (*given.shape, many)
     call.check_declared(shape)
+    every = np.arange(many, dtype=np.int32)
     each = given.reshape((*given.shape, 1))
     if each.known:
         test = Values(np.equal(each.data, every), True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tflm_planner.model.ir import Tensor
 from tflm_planner.ops.terms import field, mixing
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.field import LANES, Residues
@@ -19,7 +20,7 @@ def fully_connected(call: OpCall) -> list[Values] | None:
     """FULLY_CONNECTED: products of rows of the operand with rows of the weights."""
     if not call.has(1) or not _are_summed(call) or len(call.tensor(1).shape or ()) != 2:
         return None
-    if call.op.options.has_shuffled_weights:
+    if call.op.options.has_shuffled_weights or _ignores_zero_points(call.tensor(1)):
         return None
     outputs, inner = call.tensor(1).shape or (0, 0)
     rows = call.values(0).size // max(inner, 1)
@@ -32,6 +33,13 @@ def fully_connected(call: OpCall) -> list[Values] | None:
     weights = factors(call, 1, 3).swapaxes(-1, -2)
     sums = field.times(data, weights) if weights.ndim == 3 else field.times_integers(data, weights)
     return [call.mix_by(sums, words).reshape(call.shape)]
+
+
+def _ignores_zero_points(weights: Tensor) -> bool:
+    """Whether kernels leave out zero points that the weights have: beside several scales they take
+    all for 0."""
+    own = weights.quantization
+    return len(own.scales) > 1 and any(own.zero_points)
 
 
 def _are_summed(call: OpCall) -> bool:

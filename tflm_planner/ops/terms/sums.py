@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
 from tflm_planner.model.schema import type_names
+from tflm_planner.ops.roles import SUMMED_AS_ASKED
 from tflm_planner.ops.terms import mixing
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.field import LANES
@@ -35,7 +36,8 @@ def _bias_type(call: OpCall, data: int, bias: int) -> str | None:
     (fully_connected.cc and conv.cc of tflite-micro 90b983c)."""
     if call.has(bias):
         return call.tensor(bias).type_name
-    asked = type_names().get(call.op.options.bias_type)
+    asks = call.op.kind in SUMMED_AS_ASKED  # the others always take int64
+    asked = type_names().get(call.op.options.bias_type) if asks else None
     default = {"int8": "int32", "int16": "int32" if asked == "int32" else "int64"}
     return default.get(call.tensor(data).type_name)
 
@@ -79,7 +81,7 @@ def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | N
     shifts = np.zeros(channels, np.int64)
     if call.has(bias):
         values = call.values(bias)
-        if not values.known or values.size not in (1, channels):
+        if not values.known or values.size != channels:
             return None
         shifts = np.broadcast_to(values.data.reshape(-1), channels)
     base = mixing.key(

@@ -77,6 +77,9 @@ class KernelLibrary(ABC):
     channel_scales: ClassVar[Mapping[str, Behaviour]] = {}
     """Types of data of FULLY_CONNECTED -> since when weights of int8 beside them may have a scale
     for each channel; never, where a type is missing (`tflm/channel_scales`)."""
+    narrow_biases: ClassVar[Mapping[str, Behaviour | None]] = {}
+    """Products of int16 whose kernels read a bias of int32 -> since when; None: always. Those that
+    are missing read it as int64 (`tflm/narrow_biases`)."""
     doubt: str = ""
     """Why a board may need more than its figures; empty if they hold."""
 

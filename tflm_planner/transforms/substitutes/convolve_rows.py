@@ -67,6 +67,8 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
     filters = draft.same(weights)
     resize(filters, (channels, 1, 1, depth))
     given = op.inputs[roles.bias] if len(op.inputs) > roles.bias else None
+    if given is not None and not _is_wide(given, data, channels):
+        return False
     if given is None and _sum_type(op) not in ("", _BIAS[data.type_name]):
         return False
     bias = _zeros(draft, data, weights) if given is None else given
@@ -88,7 +90,15 @@ def _is_plain(op: Op, data: Tensor, weights: Tensor) -> bool:
         return False
     if data.type_name not in _BIAS or weights.type_name not in _WEIGHTS or len(op.outputs) != 1:
         return False
-    return weights.quantization.axis == 0 and not op.options.has_shuffled_weights
+    own = weights.quantization
+    if own.axis != 0 or any(own.zero_points) or len(own.scales) != (weights.shape or (0,))[0]:
+        return False
+    return not op.options.has_shuffled_weights
+
+
+def _is_wide(bias: Tensor, data: Tensor, channels: int) -> bool:
+    """Whether it has a number for each channel, of the type that every TFLM reads."""
+    return bias.elements == channels and bias.type_name == _BIAS[data.type_name]
 
 
 def _sum_type(op: Op) -> str:

@@ -45,7 +45,7 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
         return False
     if op.options.axis not in (-1, len(shape)) or result.type_name not in _TYPES:
         return False
-    if {on.type, off.type} != {result.type} or on.elements != 1 or off.elements != 1:
+    if any(t.type != result.type or (t.shape or ()) not in ((), (1,)) for t in (on, off)):
         return False
     draft = Draft(model, graph)
     each = draft.tensor(numbers, f"{result.name}/each", (*shape, 1))
@@ -61,7 +61,7 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
 
 def _as_int32(tensor: Tensor | None) -> Tensor | None:
     """The tensor of int32 that holds the same numbers; None if there is none."""
-    if tensor is None or tensor.is_variable or tensor.is_constant:
+    if tensor is None or tensor.is_variable or tensor.is_constant or tensor.quantization.scales:
         return None
     if tensor.type_name == "int32":
         return tensor
@@ -69,5 +69,6 @@ def _as_int32(tensor: Tensor | None) -> Tensor | None:
     if tensor.type_name != "int64" or maker is None or maker.kind != "CAST":
         return None
     (data,) = maker.operands() if len(maker.operands()) == 1 else (None,)
-    same = data is not None and data.type_name == "int32" and data.shape == tensor.shape
-    return data if same else None
+    if data is None or data.type_name != "int32" or data.quantization.scales:
+        return None
+    return data if data.shape == tensor.shape else None

@@ -35,6 +35,9 @@ class CmsisNn(ReferenceKernels):
     title = "CMSIS-NN"
     most_transposed_axes = MAX_TRANSPOSE_AXES
     channel_scales: ClassVar[Mapping[str, Behaviour]] = {"int8": "scales_of_channels_int8"}
+    narrow_biases: ClassVar[Mapping[str, Behaviour | None]] = {
+        "CONV_2D": "int32_bias_of_cmsis_nn_conv"
+    }
 
     def memory_of(self, kind: str, target: Target) -> OperatorMemory:
         """By version and extension, for the operators that it serves."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.roles import ROWS_BY_MATRIX
 from tflm_planner.ops.window import Window
 from tflm_planner.tflm.kernels import custom_ops
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
@@ -47,6 +48,10 @@ class ReferenceKernels(KernelLibrary):
     name = "reference"
     channel_scales: ClassVar[Mapping[str, Behaviour]] = {
         "int8": "scales_of_channels_int8", "int16": "scales_of_channels_int16",
+    }  # fmt: skip
+
+    narrow_biases: ClassVar[Mapping[str, Behaviour | None]] = {
+        "CONV_2D": None, ROWS_BY_MATRIX: "int32_bias_of_rows",
     }  # fmt: skip
 
     def memory_of(self, kind: str, target: Target) -> OperatorMemory:
