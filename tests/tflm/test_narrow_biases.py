@@ -8,6 +8,7 @@ import pytest
 from tests.models.build import Net
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
+from tflm_planner.pipeline.guidance.paste import paste_of
 from tflm_planner.tflm.narrow_biases import has_narrow_bias, refusal_of_narrow_bias
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tflm.versions import with_tflm
@@ -69,3 +70,9 @@ def test_each_kernel_and_day(kind: str, target: str, tflm: str, is_read: bool) -
     assert ("with a bias of int32" in said) is not is_read
     (wide,) = read_model(product(kind, "int64")).ops()
     assert not has_narrow_bias(wide) and refusal_of_narrow_bias(wide, board) is None
+
+
+def test_the_lines_to_paste_name_the_day() -> None:
+    data, target = product("CONV_2D"), load_target("cortex-m4/cmsis-nn")
+    remarks = " ".join(paste_of(read_model(data), api.arena(data, target), target).remarks)
+    assert "2024-04-29 and later (CONV_2D with a bias of int32)" in remarks

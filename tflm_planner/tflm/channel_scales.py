@@ -1,5 +1,5 @@
-"""FULLY_CONNECTED of integers whose weights have a scale for each channel, which TensorFlow's
-converter writes since 2024, and which few of TFLM's kernels take:
+"""FULLY_CONNECTED with per-channel quantisation, a scale for each channel of its weights, which
+TensorFlow's converter writes since 2024, and which few of TFLM's kernels take:
 
     before 28 May 2024     the first scale is taken for all channels, whose sums are then wrong
     until 27 September     refused

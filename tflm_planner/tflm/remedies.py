@@ -30,6 +30,7 @@ _WRITTEN = {
     ("EXP", "int8"): _TABLE,
     ("GELU", "int8"): _TABLE,
     ("LOG", "int8"): _TABLE,
+    ("RELU_0_TO_1", "int8"): _TABLE,
     ("SQRT", "int8"): _TABLE,
     ("SELECT_V2", "int32"): f"{_PLANNED} writes it as sums and products",
     ("FILL", "bool"): f"{_PLANNED} computes it ahead where it fills with a constant",

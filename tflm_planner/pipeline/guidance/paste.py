@@ -22,6 +22,7 @@ from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.channel_scales import channel_scales_since
 from tflm_planner.tflm.element_types import types_since
 from tflm_planner.tflm.kernels.operator_allocations import lacks
+from tflm_planner.tflm.narrow_biases import narrow_bias_since
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import (
@@ -103,9 +104,12 @@ def _days_of_types(model: Model, target: Target) -> dict[str, date]:
     do."""
     days = dict(types_since(op, target) for op in model.ops())
     for op in model.ops():
-        learnt = channel_scales_since(op, target) or date.max
-        if learnt > date.min:
-            days[f"{op.kind} with a scale for each channel"] = learnt
+        for what, first in (
+            ("a scale for each channel", channel_scales_since(op, target)),
+            ("a bias of int32", narrow_bias_since(op, target)),
+        ):
+            if first is None or first > date.min:
+                days[f"{op.kind} with {what}"] = first or date.max
     return days
 
 
