@@ -201,7 +201,7 @@ def _movement() -> None:
     _add("GATHER", "a b -> a", (IMAGE, (2,)), (1, 2, 8, 4), "GatherOptions",
          values={1: [0, 3]}, axis=1)  # fmt: skip
     _add("GATHER_ND", "a b -> a", ((5, 4), (2, 1)), (2, 4), values={1: [[0], [3]]})
-    _add("MIRROR_PAD", "a b -> a", ((4, 4), (2, 2)), (6, 6), "MirrorPadOptions",
+    _add("MIRROR_PAD", "a int32 -> a", ((4, 4), (2, 2)), (6, 6), "MirrorPadOptions",
          values={1: [[1, 1], [1, 1]]})  # fmt: skip
     pads, larger = [[0, 0], [1, 1], [1, 1], [0, 0]], (1, 8, 10, 4)
     _add("PAD", "a b -> a", (IMAGE, (4, 2)), larger, values={1: pads})

@@ -9,6 +9,7 @@
     empty results     SPLIT_V into 0 rows and 5       taken for tensors of unknown size
     scales            SOFTMAX of a scale of 1e-8      its Prepare aborts (`scales`)
     variables         READ_VARIABLE without a value   it copies nothing, and leaves rubbish
+    data              outside of the flatbuffer       not read (`unread`)
     scratch           of what only a signature runs   its address is written to a wild place
 
 Only what is known is refused: an operator that TFLM does not know is not judged. This module must
@@ -31,6 +32,7 @@ from tflm_planner.tflm.narrow_biases import refusal_of_narrow_bias
 from tflm_planner.tflm.remedies import FREE_BATCH, counts_a_shape
 from tflm_planner.tflm.scales import refusal_of_scales
 from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.unread import refusals_of_unread
 from tflm_planner.tflm.versions import can
 
 MOST_AXES = {
@@ -88,7 +90,7 @@ _FEWER_AXES = (
     "merge axes that lie side by side, by a RESHAPE before and behind it, or leave it to the "
     "application"
 )
-_FEWER_OPERANDS = "join some of them first, by a CONCATENATION of their own"
+_FEWER_OPERANDS = "`tflm-plan IN OUT` joins some of them first, by a CONCATENATION of their own"
 _COMPUTED_AHEAD = (
     "TFLM's kernel takes constants there; `tflm-plan IN OUT` computes ahead what follows from "
     "shapes alone"
@@ -155,6 +157,7 @@ def _refused_places(
             refusal_of_scales(op),
             refusal_of_channel_scales(op, target),
             refusal_of_narrow_bias(op, target),
+            *refusals_of_unread(op),
             variables.refusal(op),
             UNPLACED_SCRATCH if op in apart and _has_known_scratch(op, target) else None,
         )

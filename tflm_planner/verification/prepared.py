@@ -3,6 +3,7 @@
 That is the file itself, but for what has to be done before anything can be planned, as the target
 would refuse the file, or compute garbage:
 
+    data outside of the flatbuffer    `kept_inside`     the same bytes
     shapes of a free batch            `declare`         LiteRT is asked
     tables in place of operators      `tabulate`        LiteRT is asked
     FULLY_CONNECTED with many scales  `convolve_rows`   terms prove it equal
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tflm_planner.model.edit import keep_inside
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.progress import Progress, silent
+from tflm_planner.support.words import count
 from tflm_planner.tflm.channel_scales import has_channel_scales, takes_channel_scales
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.substitutes.convolve_rows import convolve_rows
@@ -39,9 +42,22 @@ def prepared(
 
 def as_litert_tells(data: bytes, on_progress: Progress = silent) -> tuple[bytes, list[str]]:
     """The same as far as every target needs it."""
-    declared, note = declared_anew(data, on_progress)
+    inside, moved = kept_inside(data)
+    declared, note = declared_anew(inside, on_progress)
     original, notes = tabulated(declared, on_progress)
-    return original, [*filter(None, (note,)), *notes]
+    return original, [*moved, *filter(None, (note,)), *notes]
+
+
+def kept_inside(data: bytes) -> tuple[bytes, list[str]]:
+    """The model with all its data in the flatbuffer, as TFLM reads none outside; the same bytes if
+    it is there."""
+    model = read_model(data)
+    moved = keep_inside(model)
+    if not moved:
+        return data, []
+    pieces = count(moved, "piece", "pieces")
+    note = f"{pieces} of data outside of the flatbuffer moved into it, as TFLM reads none outside"
+    return write_model(model), [note]
 
 
 def as_target_takes(data: bytes, target: Target) -> tuple[bytes, list[str]]:
@@ -62,7 +78,8 @@ def rows_convolved(data: bytes, unwanted: Callable[[Op], bool]) -> tuple[bytes, 
 def as_in(data: bytes, result: Model, on_progress: Progress = silent) -> bytes:
     """The original of the file in `data`, written as a result that is made of it: without what that
     has no more."""
-    original = declared_anew(data, on_progress).data
+    original = data if any(b.external for b in result.buffers) else kept_inside(data)[0]
+    original = declared_anew(original, on_progress).data
     if not any(map(needs_table, result.main.ops)):
         original, _ = tabulated(original, on_progress)
     kept = {op.operands()[0].type for op in result.ops() if has_channel_scales(op)}

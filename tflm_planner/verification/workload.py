@@ -5,6 +5,7 @@ from __future__ import annotations
 from tflm_planner.model.ir import Model
 from tflm_planner.ops.macs import macs
 from tflm_planner.support.units import align_up
+from tflm_planner.tflm.unread import why_unread
 from tflm_planner.verification.inputs import can_make_values
 from tflm_planner.verification.turns import Runs, runs_of
 
@@ -77,12 +78,8 @@ def why_miscomputed(model: Model) -> str | None:
 def why_misread(model: Model) -> str | None:
     """Why TFLM would load the model and compute nonsense, because it ignores some features; None if
     it would not."""
-    for t in model.tensors():
-        if t.is_sparse:
-            return f"TFLM reads the sparse tensor {t.name!r} as if it were dense"
-        if t.external_data or (t.buffer.external and t.is_constant):
-            return f"TFLM does not read the data of {t.name!r}, which lie outside the flatbuffer"
-    return None
+    unread = ((t, why_unread(t)) for t in model.tensors())
+    return next((f"{why} ({t.name!r})" for t, why in unread if why is not None), None)
 
 
 def answer_limit(model: Model, seconds: float) -> float:

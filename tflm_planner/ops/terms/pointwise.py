@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.ops.axes import ELEMENT_WISE
+from tflm_planner.ops.dequantized import dequantized
 from tflm_planner.ops.terms.alike import mixed_alike
 from tflm_planner.ops.terms.calls import OpCall
 from tflm_planner.ops.terms.choices import of_choice
@@ -84,13 +85,13 @@ def _compute(call: OpCall) -> Values | None:
 
 
 def _widen(call: OpCall) -> Values | None:
-    """DEQUANTIZE of known numbers of float16, each of which is one of float32; None for any other.
-    A NaN is left out, since its bits depend on the processor."""
-    halves = call.values(0)
-    kinds = call.tensor(0).type_name, call.result.type_name
-    if kinds != ("float16", "float32") or not halves.known or np.isnan(halves.data).any():
+    """DEQUANTIZE of known numbers: the floats that LiteRT makes of them. None for others, and where
+    it would make a NaN, whose bits depend on the processor."""
+    known = call.values(0)
+    if not known.known or call.result.type_name != "float32":
         return None
-    return Values(halves.data.astype(np.float32), True).reshape(call.shape)
+    floats = dequantized(known.data, call.tensor(0))
+    return None if floats is None else Values(floats, True).reshape(call.shape)
 
 
 def _byte_as_float(call: OpCall) -> Values | None:

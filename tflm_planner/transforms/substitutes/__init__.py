@@ -1,7 +1,8 @@
 """Operators that TFLM has, in place of those that it lacks or computes wrongly, with equal bits.
 
     TILE                                    RESIZE_NEAREST_NEIGHBOR      resize_repeats
-    weights of float16                      of float32                   widen_halves
+    constants of float16, or of int8 that   constants of float32         widen_constants
+    have a scale for each channel
     FILL of bool or int16                   constants                    fold_fills
     EXPAND_DIMS and SQUEEZE of bool         RESHAPE                      reshape_axes
     CAST of uint8 to float32                DEQUANTIZE of scale 1        dequantize_bytes
@@ -10,6 +11,7 @@
     ONE_HOT                                 EQUAL and SELECT_V2          one_hot
     convolutions of parts of images         dilated convolutions         fold_dilation
     STRIDED_SLICE of many axes              of fewer                     merge_axes
+    CONCATENATION of many operands          several of few               join_in_parts
     FULLY_CONNECTED with many scales        CONV_2D                      convolve_rows
 
 All but the last are what no TFLM runs: `substitute` writes them. For the last the target counts.
@@ -22,17 +24,19 @@ from tflm_planner.model.ir import Model
 from tflm_planner.transforms.substitutes.dequantize_bytes import dequantize_bytes
 from tflm_planner.transforms.substitutes.fold_dilation import fold_dilations
 from tflm_planner.transforms.substitutes.fold_fills import fold_fills
+from tflm_planner.transforms.substitutes.join_in_parts import join_in_parts
 from tflm_planner.transforms.substitutes.merge_axes import merge_sliced_axes
 from tflm_planner.transforms.substitutes.one_hot import compare_for_one_hot
 from tflm_planner.transforms.substitutes.pool_maxima import pool_maxima
 from tflm_planner.transforms.substitutes.reshape_axes import reshape_axes
 from tflm_planner.transforms.substitutes.resize_repeats import resize_repeats
 from tflm_planner.transforms.substitutes.select_integers import select_integers
-from tflm_planner.transforms.substitutes.widen_halves import widen_halves
+from tflm_planner.transforms.substitutes.widen_constants import widen_constants
 
 _FOR_ALL_TARGETS = (
-    fold_fills, widen_halves, dequantize_bytes, reshape_axes, pool_maxima, select_integers,
+    fold_fills, widen_constants, dequantize_bytes, reshape_axes, pool_maxima, select_integers,
     compare_for_one_hot, fold_dilations, merge_sliced_axes, resize_repeats,
+    join_in_parts,
 )  # fmt: skip
 
 
