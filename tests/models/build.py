@@ -157,6 +157,7 @@ class Graph:
     def op(
         self,
         name: str,
+        /,
         inputs: list[int],
         outputs: list[int],
         options: str | None = None,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from tflm_planner.model.flow_rules import branches, loop, start
+from tflm_planner.model.flow_rules import branches, composite, loop, start
 from tflm_planner.model.ir import Graph, Model, Op, Tensor, quote
 from tflm_planner.model.operator_rules import (
     Fault,
@@ -127,6 +127,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "WHILE": (loop,),
     "IF": (branches,),
     "CALL_ONCE": (start,),
+    "STABLEHLO_COMPOSITE": (composite,),
 }
 """The rules for each operator kind, in order: later rules rely on earlier ones."""
 

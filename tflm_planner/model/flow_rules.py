@@ -46,3 +46,8 @@ def branches(op: Op) -> Fault:
 def start(op: Op) -> Fault:
     """CALL_ONCE: the graph only sets variables, so it takes and returns nothing."""
     return _first_fault(op, "initSubgraphIndex", 0, 0)
+
+
+def composite(op: Op) -> Fault:
+    """STABLEHLO_COMPOSITE: the graph takes all operands, and returns all results."""
+    return _first_fault(op, "decompositionSubgraphIndex", len(op.inputs), len(op.outputs))

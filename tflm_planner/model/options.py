@@ -26,7 +26,8 @@ SAME_PADDING, VALID_PADDING = 0, 1
 CONDITION, BODY = "condSubgraphIndex", "bodySubgraphIndex"
 THEN, ELSE = "thenSubgraphIndex", "elseSubgraphIndex"
 INITIAL = "initSubgraphIndex"
-"""Keys of `Op.graphs` for the graphs of WHILE, IF and CALL_ONCE."""
+DECOMPOSITION = "decompositionSubgraphIndex"
+"""Keys of `Op.graphs` for the graphs of WHILE, IF, CALL_ONCE and STABLEHLO_COMPOSITE."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,9 +26,18 @@ class IntegerChoice(NamedTuple):
     added: Tensor | None
 
 
+def chooses_elements(op: Op) -> bool:
+    """Whether it is a SELECT_V2, or a SELECT of operands of one shape, which computes the same; not
+    so a SELECT that chooses rows."""
+    if len(op.operands()) != 3 or op.kind not in ("SELECT", "SELECT_V2"):
+        return False
+    shapes = {t.shape or () for t in (*op.operands(), *op.outputs)}
+    return op.kind == "SELECT_V2" or len(shapes) == 1
+
+
 def choice_of(op: Op) -> IntegerChoice | None:
     """The choice that a SELECT_V2 of int32 makes; None for any other operator."""
-    if op.kind != "SELECT_V2" or len(op.inputs) != 3 or not is_plain(op):
+    if not chooses_elements(op) or not is_plain(op):
         return None
     test, chosen, otherwise = op.inputs
     if test is None or chosen is None or otherwise is None or test.type_name != "bool":

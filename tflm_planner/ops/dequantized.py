@@ -1,7 +1,8 @@
 """What DEQUANTIZE makes of known numbers, bit by bit as LiteRT does.
 
     float16                     the same number as float32
-    int4, int8, uint8, int16    scale * (number - zero point), each channel with its own
+    int4, int8, uint8, int16    scale * (number - zero point); but for int16, for which LiteRT has
+                                no such kernel, each channel may have its own
 
 A float32 scale times a number of 17 bits is exact in double precision. So it is rounded once here,
 as LiteRT rounds it, which multiplies in double precision for one scale and in float32 for several
@@ -45,6 +46,8 @@ def _factors(tensor: Tensor) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None
     shape, quantization = tensor.shape or (), tensor.quantization
     scales, zeros = quantization.scales, quantization.zero_points or (0,)
     if tensor.type_name not in _INTEGERS or not scales or len(zeros) not in (1, len(scales)):
+        return None
+    if tensor.type_name == "int16" and len(scales) > 1:
         return None
     along = [1] * len(shape)
     if len(scales) > 1:

@@ -87,8 +87,8 @@ _WRITE_THEIR_SHAPES = frozenset((
 """Kinds whose Prepare writes the shape of the result, so that the one in the file does not tell
 (`CreateWritableTensorDimsWithCopy` in tensorflow/lite/micro/kernels of tflite-micro 90b983c)."""
 _FEWER_AXES = (
-    "merge axes that lie side by side, by a RESHAPE before and behind it, or leave it to the "
-    "application"
+    "merge axes that lie side by side, by a RESHAPE before and behind it, as `tflm-plan IN OUT` "
+    "does of TRANSPOSE and STRIDED_SLICE, or leave it to the application"
 )
 _FEWER_OPERANDS = "`tflm-plan IN OUT` joins some of them first, by a CONCATENATION of their own"
 _COMPUTED_AHEAD = (

@@ -21,6 +21,8 @@ _REMEDIES = {
     "RSQRT": _FLOAT_ALONE,
     "ARG_MAX": "ask for numbers of int32 (tf.argmax(..., output_type=tf.int32)), or leave it to "
     "the application, which finds the largest output in a line",
+    "SELECT": "`tflm-plan IN OUT` writes it as SELECT_V2 where all operands have one shape",
+    "STABLEHLO_COMPOSITE": "`tflm-plan IN OUT` writes the operators of its sub-graph instead",
     "SELECT_V2": "compute both branches, and add them up weighted by the mask",
 }
 """Advice by kind of operator; for other kinds the only advice is to avoid them."""

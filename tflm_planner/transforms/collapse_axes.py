@@ -7,8 +7,9 @@ TFLM refuses more than five axes. CMSIS-NN refuses int8 tensors with five or mor
 that: the result is never written (see `tflm.kernels.known_faults`). An axis of one element can be
 left out, and axes that are adjacent both before and after the transposition can be merged. If the
 operand is made by a RESHAPE and the result is read only by RESHAPEs (channel shuffle, pixel
-shuffle), no other operator depends on the shape, and the model is correct on every target. No
-operator is added or removed.
+shuffle), no other operator depends on the shape, and no operator is added; else (queries, keys and
+values of attention in one tensor) a RESHAPE goes before it, and one behind. Either way the model is
+correct on every target.
 """
 
 from __future__ import annotations
@@ -97,11 +98,14 @@ class _AxisCollapser:
         there = sorted(groups)
         if len(groups) > most or groups == there:  # equal: only axes of length 1 move
             return False
-        maker = self._hidden_maker(op, source)
-        if maker is None:
+        if source.is_constant or source.is_variable or result.is_variable:
             return False
         sizes = [int(np.prod([shape[axis] for axis in group])) for group in there]
         new_order = [there.index(group) for group in groups]
+        maker = self._hidden_maker(op, source)
+        if maker is None:
+            self._between_reshapes(op, source, sizes, new_order)
+            return True
         resize(source, tuple(sizes))
         resize(result, tuple(sizes[i] for i in new_order))
         self._reshape(maker, source)
@@ -118,6 +122,19 @@ class _AxisCollapser:
         read = [reader.kind for reader in result.consumers]
         private = all(is_private(self._model, self._graph, t) for t in (source, result))
         return maker if has_known_shape and read and set(read) == {"RESHAPE"} and private else None
+
+    def _between_reshapes(
+        self, op: Op, source: Tensor, sizes: Sequence[int], order: Sequence[int]
+    ) -> None:
+        """Turn the operand with other axes, of which nobody else knows."""
+        result = op.outputs[0]
+        draft = Draft(self._model, self._graph)
+        merged = draft.tensor(source, f"{source.name}/merged", tuple(sizes))
+        turned = draft.tensor(result, f"{result.name}/merged", tuple(sizes[i] for i in order))
+        draft.reshape(source, merged)
+        draft.clone(op, [merged, self._constant(draft, tuple(order))], [turned])
+        draft.reshape(turned, result)
+        draft.commit([op])
 
     def _reshape(self, maker: Op, result: Tensor) -> None:
         """Let a RESHAPE make its result in the result's new shape."""

@@ -46,6 +46,7 @@ from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.merge_moves import merge_moves
 from tflm_planner.transforms.substitutes import substitute
+from tflm_planner.transforms.substitutes.inline_composites import inline_composites
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Normalize:
         refuse_compiled(model)
         notes = [
             *_drop_plan(model),
+            *inline_composites(model),
             *_drop_graphs(model),
             *_drop_tensors(model),
             *_keep_inside(model),

@@ -13,6 +13,7 @@ import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.schema import field_name
+from tflm_planner.ops.choices import chooses_elements
 
 Quantisation = tuple[str, tuple[float, ...], tuple[int, ...], int]
 
@@ -46,7 +47,8 @@ def all_of(op: Op, tensors: Iterable[Tensor | None], *left_out: str) -> tuple[ob
     """Kind, options and quantization of the tensors: the key of an operator that computes every
     element in the same way."""
     custom = b"" if op.custom_options is None else op.custom_options.tobytes()
-    name = op.kind, op.code.custom or ""  # a custom operator may have the name of a builtin
+    kind = "SELECT_V2" if chooses_elements(op) else op.kind
+    name = kind, op.code.custom or ""  # a custom operator may have the name of a builtin
     return name, options(op, *left_out), custom, tuple(quantisation(t) for t in tensors)
 
 

@@ -1,5 +1,6 @@
 """Operators that TFLM has, in place of those that it lacks or computes wrongly, with equal bits.
 
+    STABLEHLO_COMPOSITE                     what it is composed of       inline_composites
     TILE                                    RESIZE_NEAREST_NEIGHBOR      resize_repeats
     constants of float16, or of int8 that   constants of float32         widen_constants
     have a scale for each channel
@@ -7,6 +8,7 @@
     EXPAND_DIMS and SQUEEZE of bool         RESHAPE                      reshape_axes
     CAST of uint8 to float32                DEQUANTIZE of scale 1        dequantize_bytes
     REDUCE_MAX of int16                     MAX_POOL_2D                  pool_maxima
+    SELECT                                  SELECT_V2                   select_v2
     SELECT_V2 of int32                      sums and products            select_integers
     ONE_HOT                                 EQUAL and SELECT_V2          one_hot
     convolutions of parts of images         dilated convolutions         fold_dilation
@@ -24,6 +26,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.transforms.substitutes.dequantize_bytes import dequantize_bytes
 from tflm_planner.transforms.substitutes.fold_dilation import fold_dilations
 from tflm_planner.transforms.substitutes.fold_fills import fold_fills
+from tflm_planner.transforms.substitutes.inline_composites import inline_composites
 from tflm_planner.transforms.substitutes.join_in_parts import join_in_parts
 from tflm_planner.transforms.substitutes.merge_axes import merge_sliced_axes
 from tflm_planner.transforms.substitutes.one_hot import compare_for_one_hot
@@ -31,12 +34,13 @@ from tflm_planner.transforms.substitutes.pool_maxima import pool_maxima
 from tflm_planner.transforms.substitutes.reshape_axes import reshape_axes
 from tflm_planner.transforms.substitutes.resize_repeats import resize_repeats
 from tflm_planner.transforms.substitutes.select_integers import select_integers
+from tflm_planner.transforms.substitutes.select_v2 import select_v2
 from tflm_planner.transforms.substitutes.widen_constants import widen_constants
 
 _FOR_ALL_TARGETS = (
-    fold_fills, widen_constants, dequantize_bytes, reshape_axes, pool_maxima, select_integers,
-    compare_for_one_hot, fold_dilations, merge_sliced_axes, resize_repeats,
-    join_in_parts,
+    inline_composites, fold_fills, widen_constants, dequantize_bytes, reshape_axes, pool_maxima,
+    select_v2, select_integers, compare_for_one_hot, fold_dilations, merge_sliced_axes,
+    resize_repeats, join_in_parts,
 )  # fmt: skip
 
 

@@ -4,9 +4,9 @@
 
     float16            converters write so what is optimised for size by tf.float16; TFLM has no
                        kernel for it. The file holds two more bytes of each
-    int8, uint8 or     "weight-only" quantisation, as AI Edge Quantizer writes it: TFLM's kernel of
-    int16 of several   DEQUANTIZE takes the first scale for all channels, and computes garbage. The
-    scales; int4       file holds three more bytes of each of int8, and TFLM no more dequantises
+    int8 or uint8 of   "weight-only" quantisation, as AI Edge Quantizer writes it: TFLM's kernel of
+    several scales;    DEQUANTIZE takes the first scale for all channels, and computes garbage. The
+    int4               file holds three more bytes of each of int8, and TFLM no more dequantises
                        them into the arena
 
 Numbers are those that LiteRT computes when it runs (`ops.dequantized`). This module must not know

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.model.options import BODY, CONDITION, ELSE, INITIAL, THEN
+from tflm_planner.model.options import BODY, CONDITION, DECOMPOSITION, ELSE, INITIAL, THEN
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.terms import (  # fmt: skip
     mixing,
@@ -290,6 +290,13 @@ class Machine:
         self._run_graph(graph)
         self._copy_all(graph.outputs, op.outputs)
 
+    def _run_composite(self, op: Op) -> None:
+        """STABLEHLO_COMPOSITE: run what it is composed of, as LiteRT does."""
+        graph = _graph_of(op, DECOMPOSITION)
+        self._copy_all(op.inputs, graph.inputs)
+        self._run_graph(graph)
+        self._copy_all(graph.outputs, op.outputs)
+
     def _run_once(self, op: Op) -> None:
         """CALL_ONCE: its graph runs only at the first invoke, so the state may be the one before or
         after it."""
@@ -312,4 +319,5 @@ _CONTROL: dict[str, Callable[[Any, Op], None]] = {
     "WHILE": Machine._loop,  # pyright: ignore[reportPrivateUsage]
     "IF": Machine._branch,  # pyright: ignore[reportPrivateUsage]
     "CALL_ONCE": Machine._run_once,  # pyright: ignore[reportPrivateUsage]
+    "STABLEHLO_COMPOSITE": Machine._run_composite,  # pyright: ignore[reportPrivateUsage]
 }
