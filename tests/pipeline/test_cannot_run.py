@@ -199,12 +199,17 @@ def test_operators_that_tflm_does_not_know_are_not_judged() -> None:
         assert "CANNOT RUN" not in shown and "about" in shown
 
 
+REFUSED = {
+    "dynamic_range", "data_behind_the_flatbuffer", "external_buffers", "large_custom_options"
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", sorted(HANDMADE))
 @pytest.mark.mostly_slow(fast=6)
 def test_no_corner_that_tflm_runs_is_refused(name) -> None:
-    """And of those that it does not, only what types tell."""
+    """And of those that it does not, what types tell, and where their data lie."""
     refused = cannot_run(read_model(HANDMADE[name].make()), BOARD)
-    assert bool(refused) is (name == "dynamic_range")
+    assert bool(refused) is (name in REFUSED or name.startswith("sparse"))
     assert not (refused and HANDMADE[name].runs_on_tflm)
 
 

@@ -13,13 +13,12 @@ from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
 from tests.models.handmade import MODELS
-from tests.models.registry import conv, noise
+from tests.models.registry import conv, is_refused, noise
 from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, Stripping
-from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.lean.pool import POOL_METADATA
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.base import run
@@ -93,8 +92,7 @@ def test_nothing_else_changes() -> None:
         assert one.options.key() == other.options.key()
 
 
-# The hybrid model is refused before anything is planned: TFLM cannot run it.
-PLANNED = [n for n, m in MODELS.items() if m.runs_on_litert and n != "dynamic_range"]
+PLANNED = [n for n, m in MODELS.items() if m.runs_on_litert and not is_refused(n)]
 
 
 @pytest.mark.parametrize("name", PLANNED)
@@ -121,11 +119,6 @@ def test_hand_made_models_stay_equal(name: str) -> None:
 @pytest.mark.mostly_slow(fast=1)
 def test_random_models_stay_equal(seed: int) -> None:
     assert planned(random_model(seed), "unread by TFLM").report.verified
-
-
-def test_what_only_tflm_could_prove_is_refused_with_a_way_out() -> None:
-    with pytest.raises(ModelError, match="--portable"):
-        planned(MODELS["data_behind_the_flatbuffer"].make(), "unread by TFLM")
 
 
 @needs_tflm

@@ -1,4 +1,4 @@
-"""Reads the values of small constants (axes, paddings, permutations); packs and unpacks int4.
+"""Reads the numbers of constants (axes, paddings, permutations, weights); packs and unpacks int4.
 
 int4   byte 0 = element 1 << 4 | element 0,  byte 1 = element 3 << 4 | element 2,  ...
 """
@@ -6,7 +6,7 @@ int4   byte 0 = element 1 << 4 | element 0,  byte 1 = element 3 << 4 | element 2
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model.ir import Tensor
 from tflm_planner.support.deferred import defer
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 else:
     np = defer("numpy")
+
+_CODES = {
+    "int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4",
+    "int64": "i8", "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8", "bool": "?",
+    "int4": "i1",
+}  # fmt: skip
+"""Types -> how numpy calls the type of their numbers."""
 
 
 def integers(tensor: Tensor | None) -> list[int] | None:
@@ -27,6 +34,21 @@ def integers(tensor: Tensor | None) -> list[int] | None:
         return None
     data = tensor.buffer.data[: tensor.nbytes].tobytes()
     return list(struct.unpack(f"<{len(data) // struct.calcsize(f'<{form}')}{form}", data))
+
+
+def numbers_of(tensor: Tensor) -> npt.NDArray[Any] | None:
+    """The numbers of a constant in its shape, each of int4 as a byte; None if they are not in the
+    file, or of a type that has none."""
+    data, code = tensor.buffer.data, _CODES.get(tensor.type_name)
+    if tensor.is_sparse or tensor.external_data or data is None or code is None:
+        return None
+    if data.size < tensor.nbytes:
+        return None
+    raw, shape = np.ascontiguousarray(data[: tensor.nbytes], np.uint8), tensor.shape or ()
+    if tensor.type_name == "int4":
+        return unpack_int4(raw, shape)
+    numbers = raw.view(np.dtype(code).newbyteorder("<")).reshape(shape)
+    return numbers.astype(code, copy=False)  # where types agree, these are the bytes of the file
 
 
 def unpack_int4(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:

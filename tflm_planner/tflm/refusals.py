@@ -192,9 +192,14 @@ def _copies_shapes(op: Op) -> bool:
     return op.kind in COPY_SHAPES
 
 
+def joins_too_many(op: Op) -> bool:
+    """Whether it is a CONCATENATION of more operands than its kernel takes."""
+    return op.kind == "CONCATENATION" and len(op.inputs) > MOST_JOINED
+
+
 def _of_joined(op: Op) -> str | None:
     """The reason why a CONCATENATION has too many operands; None if it has not."""
-    if op.kind != "CONCATENATION" or len(op.inputs) <= MOST_JOINED:
+    if not joins_too_many(op):
         return None
     return (
         f"CONCATENATION of {len(op.inputs)} operands: TFLM's kernel takes {MOST_JOINED} at most; "

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.constants import unpack_int4
+from tflm_planner.model.constants import numbers_of
 from tflm_planner.model.ir import Tensor
 from tflm_planner.ops.terms import mixing
 from tflm_planner.ops.terms.field import LANES, Residues
@@ -151,14 +151,7 @@ class Symbols:
 
 def constant(tensor: Tensor) -> Array:
     """The numbers of a constant. Raises InexpressibleError if they cannot be read here."""
-    data, dtype = tensor.buffer.data, DTYPES.get(tensor.type_name)
-    if tensor.is_sparse or tensor.external_data or data is None or dtype is None:
+    numbers = numbers_of(tensor)
+    if numbers is None:
         raise InexpressibleError(f"the bytes of {tensor.name!r} ({tensor.type_name}) are not read")
-    if data.size < tensor.nbytes:
-        raise InexpressibleError(f"{tensor.name!r} has fewer bytes than its shape asks for")
-    raw = np.ascontiguousarray(data[: tensor.nbytes], np.uint8)
-    shape = tensor.shape or ()
-    if tensor.type_name == "int4":
-        return unpack_int4(raw, shape)
-    numbers = raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
-    return numbers.astype(dtype, copy=False)  # where types agree, these are the bytes of the file
+    return numbers

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.number_formats import same_values
-from tflm_planner.support.words import count
-from tflm_planner.tflm.refusals import MOST_JOINED
+from tflm_planner.tflm.refusals import MOST_JOINED, joins_too_many
 from tflm_planner.transforms.substitutes.each import replace_each
 
 
@@ -24,13 +23,15 @@ def join_in_parts(model: Model) -> list[str]:
     replaced = replace_each(model, _replace)
     if not replaced:
         return []
-    operators = count(replaced, "CONCATENATION", "CONCATENATIONs")
-    return [f"{operators} of more than {MOST_JOINED} operands, which TFLM refuses, made in parts"]
+    return [
+        f"{replaced} CONCATENATION of more than {MOST_JOINED} operands, which TFLM refuses, made "
+        "in parts"
+    ]
 
 
 def _replace(model: Model, graph: Graph, op: Op) -> bool:
     """Write one with fewer operands; False if it is another operator, or that is impossible."""
-    if op.kind != "CONCATENATION" or len(op.inputs) <= MOST_JOINED or op.options.activation:
+    if not joins_too_many(op) or op.options.activation:
         return False
     result, operands = op.outputs[0], op.operands()
     rank = len(result.shape or ())
@@ -45,10 +46,10 @@ def _replace(model: Model, graph: Graph, op: Op) -> bool:
     draft = Draft(model, graph)
     while len(operands) > MOST_JOINED:
         operands = [
-            _joined(draft, part, result, axis) if len(part) > 1 else part[0]
+            _joined(draft, op, part, axis) if len(part) > 1 else part[0]
             for part in parts_of(operands)
         ]
-    draft.op("CONCATENATION", operands, [result], axis=axis)
+    draft.clone(op, [*operands], [result])
     draft.commit([op])
     return True
 
@@ -72,9 +73,9 @@ def parts_of(operands: list[Tensor]) -> Iterator[list[Tensor]]:
         at += size
 
 
-def _joined(draft: Draft, part: list[Tensor], result: Tensor, axis: int) -> Tensor:
-    shape = list(result.shape or ())
+def _joined(draft: Draft, op: Op, part: list[Tensor], axis: int) -> Tensor:
+    shape = list(op.outputs[0].shape or ())
     shape[axis] = sum((t.shape or ())[axis] for t in part)
-    joined = draft.tensor(result, f"{part[0].name}:{len(part)}", tuple(shape))
-    draft.op("CONCATENATION", part, [joined], axis=axis)
+    joined = draft.tensor(op.outputs[0], f"{part[0].name}:{len(part)}", tuple(shape))
+    draft.clone(op, [*part], [joined])
     return joined

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from tflm_planner.model.constants import numbers_of
 from tflm_planner.model.edit import make_constants
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.dequantized import dequantized
-from tflm_planner.ops.terms.values import InexpressibleError, constant
 from tflm_planner.support.words import count
 
 if TYPE_CHECKING:
@@ -68,11 +68,8 @@ def _widened(op: Op) -> npt.NDArray[Any] | None:
     narrow, result = op.inputs[0], op.outputs[0]
     if narrow is None or not _is_unread(narrow) or result.type_name != "float32":
         return None
-    try:
-        numbers = constant(narrow)
-    except InexpressibleError:
-        return None
-    if result.is_variable or numbers.size != result.elements:
+    numbers = numbers_of(narrow)
+    if numbers is None or result.is_variable or numbers.size != result.elements:
         return None
     return dequantized(numbers, narrow)
 
