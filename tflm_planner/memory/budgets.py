@@ -122,6 +122,11 @@ class OrderBudget:
     segment_states: int = 1_000_000
     """Limit of states of the exact search of one segment; about 10 s and 400 MB. Callers that
     search often may use 20,000 (some 0.2 s for a hard segment)."""
+    segment_work: int = 40_000_000
+    """The same limit as a product of states and operators: a state of 320 operators takes 20 us,
+    one of 640 takes 65. Unrolled recurrent networks (GRU of 16 to 32 steps, with 316 to 638
+    operators) spent 20 to 68 s on a million states, and found no lower peak in any; the search of
+    no other network at hand is as long. The method "exact" is not limited so."""
     exact_segment_states: int = 4_000_000
     """The same limit for the method "exact": some 40 s and 1.6 GB."""
     full_budget_segments: int = 3

@@ -151,17 +151,18 @@ class _Solver:
             return
         graph = BitGraph(part.dag)
         search = ExactSearch(graph, level=self.bound, ceiling=part.peak)
-        first_dive = self.allowance.budget.first_dive_states
+        budget, most = self.allowance.budget, self.allowance.per_segment
+        if self.method != "exact":
+            most = min(most, budget.segment_work // len(part.dag.nodes))
         if self.method != "beam" and self._explore(
-            part, search, min(first_dive, self.allowance.per_segment)
+            part, search, min(budget.first_dive_states, most)
         ):
             return
         if self.method != "exact":
             self._approximate(part, graph)
             search.ceiling = part.peak
         if self.method != "beam":
-            most_states = search.states + self.allowance.left
-            self._explore(part, search, min(self.allowance.per_segment, most_states))
+            self._explore(part, search, min(most, search.states + self.allowance.left))
             self.allowance.left -= search.states
 
     def _explore(self, part: _OrderedSegment, search: ExactSearch, budget: int) -> bool:
