@@ -123,6 +123,11 @@ class SearchBudget:
     """The same: batches of changes without gain that end it. Not measured alone."""
     free_gap_least_gain: int = 1_000
     """The same: a gain of the front is at least 1/1,000 of its bytes. Not measured alone."""
+    channel_parts_work: int = 8_000
+    """Work of models with one part tiled along its channels, which may save instructions, in each
+    mode. squeezenet_11 has 4 and 8 such models (174 and 348), most networks none; unrolled
+    GRUs have hundreds: of 16 steps 105,000 and 134,000, of 32 steps four times as much, whose plans
+    take 22 and 37 s in place of 50 and 177 so, for the same arenas (busy cores)."""
     lower_limits: tuple[float, ...] = (0.2, 0.05)
     """Segmentations are looked for once more within these shares of the instructions that may be
     added, after what is smallest was refined. Hypervolumes of the front with own operators without

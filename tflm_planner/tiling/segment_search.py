@@ -18,7 +18,7 @@ processes, unless the search is stopped (`workers.stop`). docs/search.md describ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -271,9 +271,11 @@ class SegmentSearch:
 
     def _evaluate_parts_of_channels(self) -> None:
         """Tile parts of the model by themselves that may take fewer instructions then."""
+        most = self._budget.channel_parts_work
         for mode in self._modes():
             alone = self._parts_alone(mode)
-            self._models.add_changed([c for segment, c in alone if self._may_save(segment)])
+            saving = (c for segment, c in alone if self._may_save(segment))
+            self._models.add_changed(self._within(most, saving))
 
     def _evaluate_free_parts(self) -> None:
         """Where next to no instruction is allowed: tile each part of the model by itself, in few
@@ -283,13 +285,23 @@ class SegmentSearch:
             return
         most = int(self._options.searched_slowdown * self._models.original_instructions)
         for mode in self._modes():
-            work_left, chosen = self._budget.free_parts_work, list[Candidate]()
-            for _, candidate in self._parts_alone(mode):
-                work_left -= self._models.work_of(candidate)
-                if work_left < 0:
-                    break
-                chosen.append(replace(candidate, respell=most, tile_order=TILE_ORDERS[-1]))
-            self._models.add_changed(chosen)
+            alone = (candidate for _, candidate in self._parts_alone(mode))
+            self._models.add_changed(
+                [
+                    replace(candidate, respell=most, tile_order=TILE_ORDERS[-1])
+                    for candidate in self._within(self._budget.free_parts_work, alone)
+                ]
+            )
+
+    def _within(self, work: int, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """The first candidates whose evaluations take no more work together."""
+        chosen = list[Candidate]()
+        for candidate in candidates:
+            work -= self._models.work_of(candidate)
+            if work < 0:
+                break
+            chosen.append(candidate)
+        return chosen
 
     def _parts_alone(self, mode: _Mode) -> list[tuple[Segment, Candidate]]:
         """Each segment in tiles, and the model with this one alone: those in few tiles first."""
