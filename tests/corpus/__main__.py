@@ -4,6 +4,7 @@
     python -m tests.corpus --write docs/corpus.md   and as the table there (an hour on one core)
     python -m tests.corpus --networks unet,gru --types int8,uint8 --commands plan,stream-input
     python -m tests.corpus --in-turns tiles         this for one type of each network, in turns
+    python -m tests.corpus --keep FOLDER --brought  networks that another converter has put there
 
 `--keep FOLDER` keeps the files, and what each came to, and takes those that are there: a run that
 was stopped goes on, and two may share the work (`--share 1/2`, `--share 2/2`).
@@ -39,7 +40,9 @@ def main() -> int:
             print(line(row), flush=True)
     if arguments.write is not None:
         arguments.write.write_text(
-            document(rows, arguments.commands.split(","), arguments.in_turns)
+            document(
+                rows, arguments.commands.split(","), arguments.in_turns, brought=arguments.brought
+            )
         )
     return any(r.fault for row in rows for r in row.reached.values())
 
@@ -51,6 +54,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--commands", default=",".join(STANDARD), help=", ".join(COMMANDS))
     parser.add_argument("--in-turns", default="", help="commands for one type of each network")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--brought", action="store_true", help="no networks but these")
     parser.add_argument("--share", default="1/1")
     parser.add_argument("--write", type=Path)
     return parser.parse_args()
@@ -59,16 +63,22 @@ def _arguments() -> argparse.Namespace:
 def _wanted(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     first, parts = map(int, arguments.share.split("/"))
     brought = _brought(arguments.keep) if arguments.networks == ALL else []
-    names = [*arguments.networks.split(","), *dict.fromkeys(name for name, _ in brought)]
+    named = [] if arguments.brought else arguments.networks.split(",")
+    names = [*named, *dict.fromkeys(name for name, _ in brought)]
     for name in names[first - 1 :: parts]:
-        for kind in arguments.types.split(","):
+        kinds = arguments.types.split(",")
+        if arguments.brought:
+            kinds = [kind for other, kind in brought if other == name]
+        for kind in kinds:
             if name in NETWORKS or (name, kind) in brought:
                 yield name, kind
 
 
 def _brought(keep: Path | None) -> list[tuple[str, str]]:
-    """Networks and types that another converter has put beside the kept ones (`from_onnx`)."""
-    files = sorted(keep.glob("onnx_*.tflite")) if keep is not None else []
+    """Networks and types that another converter has put beside the kept ones (`from_onnx`,
+    `pytorch.convert`)."""
+    files = sorted(keep.glob("*.tflite")) if keep is not None else []
+    files = [path for path in files if path.name.startswith(("onnx_", "torch_"))]
     named = (path.name.removesuffix(".tflite").split(".") for path in files)
     return [(name, kind) for name, kind in named]
 

@@ -29,13 +29,31 @@ def line(row: Row) -> str:
 _FROM_ONNX = """
 Networks called onnx_... were built as ONNX and converted by onnx2tf 1.29 in an environment of its
 own (`tests/corpus/from_onnx.py`; it fetches a file of pictures for calibration where none lies in
-its folder); PyTorch's own converter was not tried. They are no part of what every change must pass.
+its folder). They are no part of what every change must pass. Networks of PyTorch, by its own
+converter: [PyTorch models](corpus-pytorch.md).
 """
 
 
-def document(rows: Sequence[Row], commands: Sequence[str], in_turns: str = "") -> str:
-    """The page `docs/corpus.md`. in_turns: commands, joined by commas, that were done for one type
-    of each network."""
+_BY_PYTORCH = """# PyTorch models as people make them
+
+Small networks of PyTorch, converted by litert-torch 0.10, and what the tool made of each: bytes of
+arena on Cortex-M4 with CMSIS-NN, as the file is, planned, and in tiles with the operators that it
+has. Every planned file was proved equal on real runtimes; why one was refused is said below. Types
+are recipes of AI Edge Quantizer 0.10 (weights: `weight_only_wi8_afp32`; weights-int4; dynamic;
+int8: `static_wi8_ai8`; int16x8), and int8-pt2e, PyTorch's own quantisation. Made by
+`python -m tests.corpus.pytorch.convert FOLDER`, in an environment of its own, and
+`python -m tests.corpus --keep FOLDER --brought --write docs/corpus-pytorch.md`; they are no part of
+what every change must pass. [Models of Keras and ONNX](corpus.md) are a page of their own.
+
+{networks} networks, {files} files.
+"""
+
+
+def document(
+    rows: Sequence[Row], commands: Sequence[str], in_turns: str = "", *, brought: bool = False
+) -> str:
+    """The page `docs/corpus.md`, or `docs/corpus-pytorch.md` where all networks were brought.
+    in_turns: commands, joined by commas, that were done for one type of each network."""
     made = [row for row in rows if not row.unconverted]
     unmade = [row for row in rows if row.unconverted]
     networks = len({row.network for row in rows})
@@ -57,6 +75,8 @@ def document(rows: Sequence[Row], commands: Sequence[str], in_turns: str = "") -
     everywhere = [c for c in commands if c not in in_turns.split(",")]
     tables += [_by_type(made, c) for c in everywhere] if in_turns else []
     tables.append(_reasons(made))
+    if brought:
+        return "\n".join((_BY_PYTORCH.format(networks=networks, files=len(made)), *tables))
     return "\n".join((head + onnx, *tables))
 
 

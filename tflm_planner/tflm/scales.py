@@ -1,6 +1,7 @@
-"""Scales of quantised tensors with which TFLM aborts while it prepares an operator.
+"""Scales of quantised tensors with which TFLM aborts while it prepares an operator, or refuses it.
 
     SOFTMAX of int8 whose operand has a scale of 7.8e-09    TFLITE_CHECK fails, and aborts
+    CONV_2D up to 6, into a scale of 2e-09                  6 is no number of 32 bits
 
 TFLM turns quotients of scales into a number and a shift, and asserts on which side of 1 they lie:
 `QuantizeMultiplierGreaterThanOne` and `QuantizeMultiplierSmallerThanOneExp`
@@ -29,6 +30,10 @@ _COMPARISONS = (
 """Operators that take the scales of operands themselves for multipliers (comparisons.cc:569)."""
 _SOFTMAX_BITS = 26
 """Of a difference of logits, behind the point (softmax_common.cc:119, log_softmax.cc)."""
+_LIMITS = {2: 1.0, 3: 6.0}
+"""Fused activations -> the largest value that they give: RELU_N1_TO_1, RELU6."""
+_LARGEST = 2.0**31
+"""Of a limit as a number of the result's scale (`Quantize` in kernels/kernel_util.cc:343)."""
 _UNSEEN = (
     "values so small come of weights that were not trained, or of representative data that shows "
     "the network nothing: train it, and convert it with real inputs"
@@ -38,11 +43,26 @@ _UNSEEN = (
 def refusal_of_scales(op: Op) -> str | None:
     """The reason why TFLM aborts when it prepares an operator with these scales, and what
     to do; None if it does not, as far as is known."""
+    if (wrong := _of_limit(op)) is not None:
+        return wrong
     if op.kind in ("SOFTMAX", "LOG_SOFTMAX"):
         return _of_softmax(op)
     if op.kind in _SUMS:
         return _of_sum(op)
     return _of_comparison(op) if op.kind in _COMPARISONS else None
+
+
+def _of_limit(op: Op) -> str | None:
+    limit = _LIMITS.get(op.options.activation)
+    if limit is None or not op.outputs or op.outputs[0].type_name not in ("int8", "int16"):
+        return None
+    scale = op.outputs[0].quantization.scale
+    if not scale or array("f", [limit / scale])[0] <= _LARGEST:
+        return None
+    return (
+        f"{op.kind} limited to {limit:g}, of values whose scale is {scale:.2g}: TFLM refuses a "
+        f"limit above 2^31 of them; {_UNSEEN}"
+    )
 
 
 def _of_softmax(op: Op) -> str | None:
