@@ -43,6 +43,23 @@ def test_what_is_no_model_is_called_so(data: bytes) -> None:
     assert refusal(data).startswith("not a TFLite model: ")
 
 
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        (b"PK\x03\x04\x14\x00\x00\x00", "a zip archive, as .keras and .pt2 are"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+        (b"\x80\x02\x8a\nl\xfc\x9cF", "a pickle"),
+        (b"\x08\x08\x12\x07pytorch", "an ONNX file"),
+        (b"unsigned char g_model[] = {", "a text"),
+    ],
+)
+def test_what_people_give_in_its_place_is_named(start: bytes, said: str) -> None:
+    """With what makes a model of it."""
+    told = refusal(start + bytes(40))
+    assert told.startswith(f"not a TFLite model: {said}")
+    assert ("convert" in told) == (said != "a text")
+
+
 def test_a_wrong_identifier_is_named() -> None:
     data = bytearray(MODELS["chain"].make())
     data[4:8] = b"TFL2"

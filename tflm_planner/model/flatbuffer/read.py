@@ -20,6 +20,7 @@ from tflm_planner.model.flatbuffer.layout import (
     TableLayout,
     places_of,
 )
+from tflm_planner.model.flatbuffer.other_formats import said_of
 from tflm_planner.model.schema import FILE_IDENTIFIER, with_members
 from tflm_planner.support.errors import ModelError
 
@@ -37,11 +38,7 @@ def read_flatbuffer(data: bytes, layouts: Layouts | None = None) -> Any:
     if len(data) < 8:
         raise ModelError(f"not a TFLite model: the file has only {len(data)} bytes")
     if data[4:8] != FILE_IDENTIFIER:
-        identifier = data[4:8].decode("ascii", "replace").encode("unicode_escape").decode()
-        raise ModelError(
-            f"not a TFLite model: bytes 4 to 7 are {identifier!r}, expected 'TFL3'; "
-            "give the .tflite file itself, not an archive, C array or SavedModel"
-        )
+        raise ModelError(f"not a TFLite model: {said_of(data)}")
     try:
         return _TableReader(data, layouts or learnt()).root()
     except ModelError:
