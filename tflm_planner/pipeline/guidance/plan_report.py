@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.model.ir import Model
+from tflm_planner.pipeline.guidance.layouts import channels_first_notes
 from tflm_planner.pipeline.guidance.paste import paste_of
 from tflm_planner.pipeline.guidance.point_commands import with_commands
 from tflm_planner.pipeline.inspection.inspect_model import Inspection, shares_by_calls
@@ -183,6 +184,7 @@ def _notes(parts: ReportParts, target: Target) -> tuple[str, ...]:
         *_loop_notes(model, target),
         *planned.memory_plan.notes,
         *_slowdown_notes(planned),
+        *channels_first_notes(parts.before.model),
         *parts.dropped,
         *result.notes,
     )
