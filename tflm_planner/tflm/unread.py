@@ -19,10 +19,11 @@ _DEQUANTISED = {"DEQUANTIZE": 0, "EMBEDDING_LOOKUP": 1}
 _INSIDE = "`tflm-plan IN OUT` writes them inside"
 _ELSEWHERE = "convert the model again, into one file"
 _DENSE = "convert it without sparsity"
-_WIDENED = (
-    "`tflm-plan IN OUT` writes constants as floats, which take more flash; or quantise activations "
-    "too"
-)
+_REMEDIES = {
+    "DEQUANTIZE": "`tflm-plan IN OUT` writes constants as floats, which take more flash; or "
+    "quantise activations, too",
+    "EMBEDDING_LOOKUP": "quantise activations, too",
+}
 _OPTIONS_OUTSIDE = f"its options lie outside of the flatbuffer, where TFLM reads none; {_INSIDE}"
 
 
@@ -64,5 +65,5 @@ def _of_scales(op: Op) -> str | None:
         return None
     return (
         f"{op.kind} of {numbers.type_name} with a scale for each channel: TFLM takes the first for "
-        f"all, and computes garbage; {_WIDENED}"
+        f"all, and computes garbage; {_REMEDIES[op.kind]}"
     )
