@@ -123,6 +123,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "SLICE": (at_least(3), cut),
     "STRIDED_SLICE": (strided_slice,),
     "GATHER": (at_least(2), gather),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), (at_least(3),)),
     "SVDF": (svdf,),
     "WHILE": (loop,),
     "IF": (branches,),

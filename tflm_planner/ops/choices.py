@@ -29,7 +29,7 @@ class IntegerChoice(NamedTuple):
 def chooses_elements(op: Op) -> bool:
     """Whether it is a SELECT_V2, or a SELECT of operands of one shape, which computes the same; not
     so a SELECT that chooses rows."""
-    if len(op.operands()) != 3 or op.kind not in ("SELECT", "SELECT_V2"):
+    if op.kind not in ("SELECT", "SELECT_V2") or not len(op.inputs) == len(op.operands()) == 3:
         return False
     shapes = {t.shape or () for t in (*op.operands(), *op.outputs)}
     return op.kind == "SELECT_V2" or len(shapes) == 1

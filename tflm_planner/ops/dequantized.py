@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 else:
     np = defer("numpy")
 
-_INTEGERS = ("int4", "int8", "uint8", "int16")
+_RANGES = {"int4": (-8, 7), "int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
+"""Types -> their least and largest number, between which zero points lie; others a runtime narrows
+as it likes."""
 
 
 def dequantized(numbers: npt.NDArray[Any], tensor: Tensor) -> npt.NDArray[Any] | None:
@@ -36,7 +38,8 @@ def dequantized(numbers: npt.NDArray[Any], tensor: Tensor) -> npt.NDArray[Any] |
         if factors is None:
             return None
         scales, zeros = factors
-        floats = (scales * (numbers.astype(np.int64) - zeros)).astype("<f4")
+        with np.errstate(over="ignore"):  # infinity, as in LiteRT
+            floats = (scales * (numbers.astype(np.int64) - zeros)).astype("<f4")
     return None if np.isnan(floats).any() else floats
 
 
@@ -45,7 +48,12 @@ def _factors(tensor: Tensor) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None
     fit the shape."""
     shape, quantization = tensor.shape or (), tensor.quantization
     scales, zeros = quantization.scales, quantization.zero_points or (0,)
-    if tensor.type_name not in _INTEGERS or not scales or len(zeros) not in (1, len(scales)):
+    low, high = _RANGES.get(tensor.type_name, (0, -1))
+    if (
+        not scales
+        or len(zeros) not in (1, len(scales))
+        or not low <= min(zeros) <= max(zeros) <= high
+    ):
         return None
     if tensor.type_name == "int16" and len(scales) > 1:
         return None

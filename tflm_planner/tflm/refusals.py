@@ -198,7 +198,10 @@ def joins_too_many(op: Op) -> bool:
 
 
 def _of_joined(op: Op) -> str | None:
-    """The reason why a CONCATENATION has too many operands; None if it has not."""
+    """The reason why a CONCATENATION is refused, for its operands or its activation; None if it is
+    not."""
+    if op.kind == "CONCATENATION" and op.options.activation:
+        return "CONCATENATION with an activation: TFLM's kernel takes none; put it behind"
     if not joins_too_many(op):
         return None
     return (

@@ -9,8 +9,11 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.build import Net
 from tests.transforms.substitutes.cleaning import cleaned, kinds_but_reshapes
-from tflm_planner.model.serde import read_model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
+from tflm_planner.support.errors import ModelError
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.verification.terms import prove_by_terms
 
 Shape = tuple[int, ...]
@@ -55,6 +58,31 @@ def test_a_choice_of_elements_is_the_other_operator(dtype: str) -> None:
 def test_terms_tell_the_branches_apart() -> None:
     other = read_model(cleaned(chosen(swapped=True)))
     assert prove_by_terms(read_model(chosen()), other).status == "different"
+
+
+def test_a_choice_between_fewer_operands_is_damaged() -> None:
+    for kept in (2, 0):
+        model = read_model(chosen("int32"))
+        op = model.main.ops[-1]
+        op.inputs = op.inputs[:kept]
+        with pytest.raises(ModelError, match="damaged model"):
+            read_model(write_model(model))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_one_more_place_without_an_operand_stays(dtype: str) -> None:
+    model = read_model(chosen(dtype))
+    op = model.main.ops[-1]
+    op.inputs = [*op.inputs, None]
+    run(model, Normalize())
+    assert [op.kind for op in model.ops()][-1] == "SELECT"
+
+
+@needs_tflm
+def test_a_file_is_no_plan_of_itself() -> None:
+    """Its clean-up runs on TFLM, the file itself does not: that is no difference."""
+    verdict = api.check_equal(chosen(), chosen())
+    assert not verdict.differs
 
 
 def test_a_choice_of_rows_stays() -> None:

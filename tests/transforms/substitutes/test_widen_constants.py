@@ -148,7 +148,7 @@ def test_what_a_kernel_takes_or_litert_does_not_stays(data: bytes) -> None:
     assert cleaned(data)[1] == ["DEQUANTIZE", "CONV_2D"]
 
 
-@pytest.mark.parametrize("change", ["axis", "scales", "points", "shape"])
+@pytest.mark.parametrize("change", ["axis", "scales", "points", "wide points", "shape"])
 def test_scales_that_do_not_fit_stay(change: str) -> None:
     model = read_model(weighted())
     narrow = model.main.ops[0].inputs[0]
@@ -159,6 +159,8 @@ def test_scales_that_do_not_fit_stay(change: str) -> None:
         narrow.quantization = replace(narrow.quantization, scales=(0.5, 0.25))
     elif change == "points":
         narrow.quantization = replace(narrow.quantization, zero_points=(0, 0))
+    elif change == "wide points":
+        narrow.quantization = replace(narrow.quantization, zero_points=(0, 0, 1 << 33, 0))
     else:
         narrow.shape = (3, 3, 3, 2)
     assert widen_constants(model) == []
