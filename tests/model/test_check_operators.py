@@ -219,3 +219,21 @@ def test_a_free_batch_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     declare.as_for_one_image.cache_clear()
     with pytest.raises(ModelError, match="free batch"):
         api.plan(data, None, unproved)
+
+
+@pytest.mark.parametrize(("mode", "most"), [(0, 2), (1, 3)])
+def test_no_more_is_mirrored_than_there_is(mode: int, most: int) -> None:
+    """TFLM would read outside of its operand. REFLECT leaves out the border itself."""
+
+    def mirrored(by: int) -> bytes:
+        net = Net()
+        graph = net.graph()
+        x, y = graph.input("x", (1, 3), scale=0.1), graph.tensor("y", (1, 3 + by), scale=0.1)
+        pads = graph.constant("pads", np.array([[0, 0], [0, by]]))
+        graph.op("MIRROR_PAD", [x, pads], [y], "MirrorPadOptions", mode=mode)
+        graph.outputs(y)
+        return net.finish()
+
+    assert len(read_model(mirrored(most)).main.ops) == 1
+    with pytest.raises(ModelError, match=f"mirrors {most + 1} of the {most} elements"):
+        read_model(mirrored(most + 1))

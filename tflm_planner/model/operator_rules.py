@@ -337,6 +337,19 @@ def padding(op: Op) -> Fault:
     return _result_size_fault(op, [n + pads[2 * a] + pads[2 * a + 1] for a, n in enumerate(shape)])
 
 
+def mirroring(op: Op) -> Fault:
+    """MIRROR_PAD: no more than there is to mirror; TFLM would read outside of its operand."""
+    pads, shape = integers(op.inputs[1]), _shape(op.inputs[0])
+    if pads is None:
+        return None
+    left_out = 0 if op.options.number("mode") else 1  # REFLECT leaves out the border itself
+    for axis, n in enumerate(shape):
+        most = max(pads[2 * axis : 2 * axis + 2], default=0)
+        if most > n - left_out:
+            return f"mirrors {most} of the {n - left_out} elements that axis {axis} has for it"
+    return None
+
+
 def gather(op: Op) -> Fault:
     """GATHER: the indices are those of existing rows."""
     shape, indices = _shape(op.inputs[0]), _shape(op.inputs[1])

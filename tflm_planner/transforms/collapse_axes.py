@@ -8,13 +8,19 @@ that: the result is never written (see `tflm.kernels.known_faults`). An axis of 
 left out, and axes that are adjacent both before and after the transposition can be merged. If the
 operand is made by a RESHAPE and the result is read only by RESHAPEs (channel shuffle, pixel
 shuffle), no other operator depends on the shape, and no operator is added; else (queries, keys and
-values of attention in one tensor) a RESHAPE goes before it, and one behind. Either way the model is
-correct on every target.
+values of attention in one tensor) a RESHAPE goes before it, and one behind. Where axes that stay
+apart are still too many, it is done in steps, each of which swaps two blocks of neighbours:
+
+    (24, 24, 3, 2, 2) --RESHAPE--> (24, 72, 2, 2)    --TRANSPOSE--> (24, 2, 72, 2)
+                      --RESHAPE--> (1152, 3, 2, 1)   --TRANSPOSE--> (1152, 2, 3, 1) --RESHAPE-->
+
+Either way the model is correct on every target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tflm_planner.model.constants import integers
@@ -69,6 +75,21 @@ def collapsed_axes(shape: Sequence[int], order: Sequence[int], most: int) -> lis
     return groups
 
 
+def swaps_of(order: Sequence[int]) -> Iterator[tuple[list[int], ...]]:
+    """Yield the swaps of neighbouring blocks that bring axes 0, 1, ... into an order: the axes
+    before the blocks, the first, the second and those behind, as they lie before the swap."""
+    now = sorted(order)
+    for at, wanted in enumerate(order):
+        place = now.index(wanted)
+        if place == at:
+            continue
+        end = place + 1
+        while end < len(now) and now[end] == order[at + end - place]:
+            end += 1
+        yield now[:at], now[at:place], now[place:end], now[end:]
+        now[at:end] = [*now[place:end], *now[at:place]]
+
+
 class _AxisCollapser:
     """Merges axes of the transpositions of one graph. Equal shapes and orders are stored in one
     constant, because every listed tensor costs memory. most: axes that one of int8 may have."""
@@ -96,10 +117,13 @@ class _AxisCollapser:
             return False
         groups = collapsed_axes(shape, order, most)
         there = sorted(groups)
-        if len(groups) > most or groups == there:  # equal: only axes of length 1 move
+        if groups == there:  # only axes of length 1 move
             return False
         if source.is_constant or source.is_variable or result.is_variable:
             return False
+        if len(groups) > most:
+            self._in_steps(op, source, shape, groups)
+            return True
         sizes = [int(np.prod([shape[axis] for axis in group])) for group in there]
         new_order = [there.index(group) for group in groups]
         maker = self._hidden_maker(op, source)
@@ -122,6 +146,25 @@ class _AxisCollapser:
         read = [reader.kind for reader in result.consumers]
         private = all(is_private(self._model, self._graph, t) for t in (source, result))
         return maker if has_known_shape and read and set(read) == {"RESHAPE"} and private else None
+
+    def _in_steps(
+        self, op: Op, source: Tensor, shape: Sequence[int], groups: list[list[int]]
+    ) -> None:
+        """Turn the operand in several steps of four axes: what is before two blocks of neighbours,
+        these, which change places, and what is behind."""
+        there, result = sorted(groups), op.outputs[0]
+        lengths = [math.prod(shape[axis] for axis in group) for group in there]
+        draft, data = Draft(self._model, self._graph), source
+        for number, blocks in enumerate(swaps_of([there.index(group) for group in groups])):
+            before, first, second, behind = (math.prod(lengths[i] for i in b) for b in blocks)
+            name = f"{result.name}/step{number}"
+            merged = draft.tensor(source, name, (before, first, second, behind))
+            turned = draft.tensor(result, f"{name}/turned", (before, second, first, behind))
+            draft.reshape(data, merged)
+            draft.clone(op, [merged, self._constant(draft, (0, 2, 1, 3))], [turned])
+            data = turned
+        draft.reshape(data, result)
+        draft.commit([op])
 
     def _between_reshapes(
         self, op: Op, source: Tensor, sizes: Sequence[int], order: Sequence[int]
