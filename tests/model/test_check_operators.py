@@ -235,5 +235,5 @@ def test_no_more_is_mirrored_than_there_is(mode: int, most: int) -> None:
         return net.finish()
 
     assert len(read_model(mirrored(most)).main.ops) == 1
-    with pytest.raises(ModelError, match=f"mirrors {most + 1} of the {most} elements"):
+    with pytest.raises(ModelError, match="elements that its axes have for it"):
         read_model(mirrored(most + 1))

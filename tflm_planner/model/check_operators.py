@@ -32,7 +32,6 @@ from tflm_planner.model.operator_rules import (
     depthwise,
     fully_connected,
     gather,
-    mirroring,
     pack,
     padding,
     pool,
@@ -101,8 +100,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     **dict.fromkeys(_PAIRS, (at_least(2), broadcast)),
     **dict.fromkeys(_REDUCTIONS, (at_least(2), reduction)),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _POOLS),
-    **dict.fromkeys(("PAD", "PADV2"), (at_least(2), padding)),
-    "MIRROR_PAD": (at_least(2), padding, mirroring),
+    **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), (at_least(2), padding)),
     **dict.fromkeys(
         ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), (at_least(2), ranks(4, 0), resize)
     ),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     np = defer("numpy")
 
-_CODES = {
+NUMPY_CODES = {
     "int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4",
     "int64": "i8", "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8", "bool": "?",
     "int4": "i1",
@@ -39,7 +39,7 @@ def integers(tensor: Tensor | None) -> list[int] | None:
 def numbers_of(tensor: Tensor) -> npt.NDArray[Any] | None:
     """The numbers of a constant in its shape, each of int4 as a byte; None if they are not in the
     file, or of a type that has none."""
-    data, code = tensor.buffer.data, _CODES.get(tensor.type_name)
+    data, code = tensor.buffer.data, NUMPY_CODES.get(tensor.type_name)
     if tensor.is_sparse or tensor.external_data or data is None or code is None:
         return None
     if data.size < tensor.nbytes:

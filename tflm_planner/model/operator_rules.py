@@ -328,26 +328,17 @@ def strided_slice(op: Op) -> Fault:
 
 
 def padding(op: Op) -> Fault:
-    """PAD: two numbers for each axis, and a result of the padded size."""
+    """PAD: two numbers for each axis, and a result of the padded size. MIRROR_PAD: no more than
+    there is to mirror (REFLECT leaves out the border); TFLM would read outside of its operand."""
     pads, shape = integers(op.inputs[1]), _shape(op.inputs[0])
     if pads is None:
         return None
     if len(pads) != 2 * len(shape) or min(pads, default=0) < 0:
         return f"pads {_text(shape)} by {pads}"
+    there = [n - (op.options.number("mode") == 0) for n in shape]
+    if op.kind == "MIRROR_PAD" and any(by > there[place // 2] for place, by in enumerate(pads)):
+        return f"mirrors {pads} of the {there} elements that its axes have for it"
     return _result_size_fault(op, [n + pads[2 * a] + pads[2 * a + 1] for a, n in enumerate(shape)])
-
-
-def mirroring(op: Op) -> Fault:
-    """MIRROR_PAD: no more than there is to mirror; TFLM would read outside of its operand."""
-    pads, shape = integers(op.inputs[1]), _shape(op.inputs[0])
-    if pads is None:
-        return None
-    left_out = 0 if op.options.number("mode") else 1  # REFLECT leaves out the border itself
-    for axis, n in enumerate(shape):
-        most = max(pads[2 * axis : 2 * axis + 2], default=0)
-        if most > n - left_out:
-            return f"mirrors {most} of the {n - left_out} elements that axis {axis} has for it"
-    return None
 
 
 def gather(op: Op) -> Fault:

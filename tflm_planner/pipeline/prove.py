@@ -30,7 +30,7 @@ from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, new_refusal
-from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
+from tflm_planner.tflm.kernels.operator_allocations import OPERATORS, lacks_operators
 from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
@@ -96,7 +96,7 @@ def check_provable(
         )
     if tiles is None or not tiles.dialect:
         return tiles
-    if _has_others(model):
+    if lacks_operators(model):
         return replace(tiles, dialect=False)
     raise ModelError(
         f"TFLM cannot run the model ({why}), so that tiles for TFLM could not be proved; "
@@ -126,11 +126,6 @@ def _why_on_tflm(model: Model, why: str) -> str:
     return known[0] if known else explained
 
 
-def _has_others(model: Model) -> bool:
-    """Whether the model has operators that TFLM lacks."""
-    return any(op.kind not in OPERATORS for op in model.ops())
-
-
 def _fails_on_boards(model: Model, why: str, options: VerifyOptions) -> bool:
     """Whether TFLM on boards fails as it did here, with the message `why`. A known reason does not
     count: the target's TFLM may be older, or have other kernels, and was judged by itself."""
@@ -138,7 +133,7 @@ def _fails_on_boards(model: Model, why: str, options: VerifyOptions) -> bool:
     return (
         was_tried
         and not is_of_this_machine(why)
-        and not _has_others(model)
+        and not lacks_operators(model)
         and not cannot_run(model, load_target(HOST_RUNTIME))
     )
 

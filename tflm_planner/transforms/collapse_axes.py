@@ -20,24 +20,18 @@ Either way the model is correct on every target.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from tflm_planner.model.constants import integers
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels import transpose_limit
 from tflm_planner.tflm.refusals import MOST_AXES
 from tflm_planner.transforms.fold_transpose import is_private
 
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = defer("numpy")
-
-
+AxisTurn = tuple[tuple[int, ...], tuple[int, ...]]
+"""One transposition: the sizes of its axes, and their order."""
 _MOST_OF_TFLM = MOST_AXES["TRANSPOSE"]
 
 
@@ -90,6 +84,13 @@ def swaps_of(order: Sequence[int]) -> Iterator[tuple[list[int], ...]]:
         now[at:end] = [*now[place:end], *now[at:place]]
 
 
+def steps_of(sizes: Sequence[int], order: Sequence[int]) -> Iterator[AxisTurn]:
+    """Yield those swaps as transpositions of four axes: what is before two blocks, these, and what
+    is behind."""
+    for blocks in swaps_of(order):
+        yield tuple(math.prod(sizes[axis] for axis in block) for block in blocks), (0, 2, 1, 3)
+
+
 class _AxisCollapser:
     """Merges axes of the transpositions of one graph. Equal shapes and orders are stored in one
     constant, because every listed tensor costs memory. most: axes that one of int8 may have."""
@@ -121,14 +122,14 @@ class _AxisCollapser:
             return False
         if source.is_constant or source.is_variable or result.is_variable:
             return False
-        if len(groups) > most:
-            self._in_steps(op, source, shape, groups)
-            return True
-        sizes = [int(np.prod([shape[axis] for axis in group])) for group in there]
+        sizes = [math.prod(shape[axis] for axis in group) for group in there]
         new_order = [there.index(group) for group in groups]
         maker = self._hidden_maker(op, source)
+        if len(groups) > most:
+            self._between_reshapes(op, source, steps_of(sizes, new_order))
+            return True
         if maker is None:
-            self._between_reshapes(op, source, sizes, new_order)
+            self._between_reshapes(op, source, [(tuple(sizes), tuple(new_order))])
             return True
         resize(source, tuple(sizes))
         resize(result, tuple(sizes[i] for i in new_order))
@@ -147,36 +148,19 @@ class _AxisCollapser:
         private = all(is_private(self._model, self._graph, t) for t in (source, result))
         return maker if has_known_shape and read and set(read) == {"RESHAPE"} and private else None
 
-    def _in_steps(
-        self, op: Op, source: Tensor, shape: Sequence[int], groups: list[list[int]]
-    ) -> None:
-        """Turn the operand in several steps of four axes: what is before two blocks of neighbours,
-        these, which change places, and what is behind."""
-        there, result = sorted(groups), op.outputs[0]
-        lengths = [math.prod(shape[axis] for axis in group) for group in there]
-        draft, data = Draft(self._model, self._graph), source
-        for number, blocks in enumerate(swaps_of([there.index(group) for group in groups])):
-            before, first, second, behind = (math.prod(lengths[i] for i in b) for b in blocks)
+    def _between_reshapes(self, op: Op, source: Tensor, steps: Iterable[AxisTurn]) -> None:
+        """Turn the operand step by step, each between RESHAPEs, so that nobody else knows of the
+        axes."""
+        result, data = op.outputs[0], source
+        draft = Draft(self._model, self._graph)
+        for number, (sizes, order) in enumerate(steps):
             name = f"{result.name}/step{number}"
-            merged = draft.tensor(source, name, (before, first, second, behind))
-            turned = draft.tensor(result, f"{name}/turned", (before, second, first, behind))
+            merged = draft.tensor(source, name, sizes)
+            turned = draft.tensor(result, f"{name}/turned", [sizes[axis] for axis in order])
             draft.reshape(data, merged)
-            draft.clone(op, [merged, self._constant(draft, (0, 2, 1, 3))], [turned])
+            draft.clone(op, [merged, self._constant(draft, order)], [turned])
             data = turned
         draft.reshape(data, result)
-        draft.commit([op])
-
-    def _between_reshapes(
-        self, op: Op, source: Tensor, sizes: Sequence[int], order: Sequence[int]
-    ) -> None:
-        """Turn the operand with other axes, of which nobody else knows."""
-        result = op.outputs[0]
-        draft = Draft(self._model, self._graph)
-        merged = draft.tensor(source, f"{source.name}/merged", tuple(sizes))
-        turned = draft.tensor(result, f"{result.name}/merged", tuple(sizes[i] for i in order))
-        draft.reshape(source, merged)
-        draft.clone(op, [merged, self._constant(draft, tuple(order))], [turned])
-        draft.reshape(turned, result)
         draft.commit([op])
 
     def _reshape(self, maker: Op, result: Tensor) -> None:

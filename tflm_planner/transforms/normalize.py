@@ -65,7 +65,7 @@ class Normalize:
             *inline_composites(model),
             *_drop_graphs(model),
             *_drop_tensors(model),
-            *_keep_inside(model),
+            *move_inside(model),
             *fold_shapes(model),
             *_drop_dead(model),
             *fold_transposes(model),
@@ -151,8 +151,10 @@ def _drop_dead(model: Model) -> list[str]:
     return [f"dropped {operators} whose results nothing reads"] if dropped else []
 
 
-def _keep_inside(model: Model) -> list[str]:
+def move_inside(model: Model) -> list[str]:
+    """Move data outside of the flatbuffer into it; returns a note if there were any."""
     moved = keep_inside(model)
     if not moved:
         return []
-    return [f"moved {moved} external buffers into the flatbuffer: TFLM reads none outside"]
+    pieces = count(moved, "piece", "pieces")
+    return [f"{pieces} of data outside of the flatbuffer moved into it: TFLM reads none outside"]

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tflm_planner.model.edit import keep_inside
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.progress import Progress, silent
-from tflm_planner.support.words import count
 from tflm_planner.tflm.channel_scales import has_channel_scales, takes_channel_scales
 from tflm_planner.tflm.targets import Target
+from tflm_planner.transforms.normalize import move_inside
 from tflm_planner.transforms.substitutes.convolve_rows import convolve_rows
 from tflm_planner.verification.declare import declared_anew
 from tflm_planner.verification.tabulate import needs_table, tabulated
@@ -52,12 +51,8 @@ def kept_inside(data: bytes) -> tuple[bytes, list[str]]:
     """The model with all its data in the flatbuffer, as TFLM reads none outside; the same bytes if
     it is there."""
     model = read_model(data)
-    moved = keep_inside(model)
-    if not moved:
-        return data, []
-    pieces = count(moved, "piece", "pieces")
-    note = f"{pieces} of data outside of the flatbuffer moved into it, as TFLM reads none outside"
-    return write_model(model), [note]
+    notes = move_inside(model)
+    return (write_model(model), notes) if notes else (data, [])
 
 
 def as_target_takes(data: bytes, target: Target) -> tuple[bytes, list[str]]:

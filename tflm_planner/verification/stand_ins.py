@@ -18,7 +18,7 @@ from tflm_planner.model.edit import limit_versions
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import ModelError
-from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
+from tflm_planner.tflm.kernels.operator_allocations import lacks_operators
 from tflm_planner.tflm.refusals import cannot_run
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.transforms.normalize import clean_up
@@ -48,8 +48,7 @@ def first_choice(runtime: str, data: bytes, model: Model) -> bytes:
 
 def is_refused(runtime: str, model: Model) -> bool:
     """Whether a runtime is known not to run a model, or to compute garbage."""
-    lacks = any(op.kind not in OPERATORS for op in model.ops())
-    return runtime == "TFLM" and (lacks or bool(cannot_run(model, _HOST)))
+    return runtime == "TFLM" and (lacks_operators(model) or bool(cannot_run(model, _HOST)))
 
 
 @lru_cache(maxsize=4)  # an original is asked for some times; its terms take a second

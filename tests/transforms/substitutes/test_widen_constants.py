@@ -105,7 +105,7 @@ def weighted(
     graph.table.tensors[narrow].quantization.zeroPoint = points
     wide = graph.tensor("w32", shape, "float32")
     graph.op("DEQUANTIZE", [narrow], [wide], version=6)
-    bias = graph.constant("b", np.array([0.5, -1.25, 0, 1 / 3], np.float32), "float32")
+    bias = graph.constant("b", np.array([0.5, -1.25, 0, 1 / 3], np.float32) * scale, "float32")
     options = {"padding": 0, "strideW": 1, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
     graph.op("CONV_2D", [x, wide, bias], [y], "Conv2DOptions", **options)
     graph.outputs(y)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.constants import numbers_of
+from tflm_planner.model.constants import NUMPY_CODES, numbers_of
 from tflm_planner.model.ir import Tensor
 from tflm_planner.ops.terms import mixing
 from tflm_planner.ops.terms.field import LANES, Residues
@@ -23,12 +23,7 @@ from tflm_planner.ops.terms.mixing import Mixer
 
 Array = npt.NDArray[Any]
 
-DTYPES = {
-    "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16,
-    "int32": np.int32, "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64,
-    "float32": np.float32, "float64": np.float64, "float16": np.float16, "bool": np.bool_,
-    "int4": np.int8,
-}  # fmt: skip
+DTYPES = {name: np.dtype(code).type for name, code in NUMPY_CODES.items()}
 
 
 class InexpressibleError(Exception):

@@ -33,8 +33,4 @@ def _first_readers(tensor: Tensor) -> list[Op]:
 
 
 def _turns(op: Op) -> bool:
-    return (
-        op.kind == "TRANSPOSE"
-        and len(op.inputs) == 2
-        and (integers(op.inputs[1]) == _CHANNELS_LAST)
-    )
+    return op.kind == "TRANSPOSE" and integers(op.inputs[-1]) == _CHANNELS_LAST

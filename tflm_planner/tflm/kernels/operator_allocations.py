@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tflm_planner.model.ir import Op
+from tflm_planner.model.ir import Model, Op
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels import custom_ops, library_of
 from tflm_planner.tflm.kernels.libraries.reference.operators import OPERATORS as BUILTINS
@@ -23,6 +23,11 @@ from tflm_planner.tflm.versions import has_operator
 
 OPERATORS = BUILTINS.keys() | custom_ops.REGISTERED
 """Every operator that TFLM registers."""
+
+
+def lacks_operators(model: Model) -> bool:
+    """Whether a model has operators that TFLM lacks."""
+    return any(op.kind not in OPERATORS for op in model.ops())
 
 
 @dataclass(frozen=True, slots=True)
